@@ -126,6 +126,16 @@ bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double 
   return true;
 }
 
+kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value) {
+  const kiln_tensor_detail *d = value->type->detail;
+  kiln__lower_sizes s = {{0}, {0}};
+  for (int i = 0; i < d->rank; i++) {
+    s.sizes[i] = kiln_dim_copy(l->fn->dims, d->dims, d->sizes[i]);
+    s.strides[i] = kiln_dim_copy(l->fn->dims, d->dims, d->strides[i]);
+  }
+  return s;
+}
+
 /* -- Instructions -- */
 
 int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c) {
@@ -161,6 +171,12 @@ int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value) {
   return kiln_loop_const(l->fn, l->nest, dtype, value);
 }
 
+int kiln__lower_size(kiln__lowering *l, kiln_dtype dtype, kiln_dim size) {
+  if (kiln_dim_is_number(size)) return kiln__lower_const(l, dtype, (double)size);
+  if (!kiln_dim_is_known(size)) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return kiln__lower_cast(l, kiln_loop_dim(l->fn, l->nest, size), dtype);
+}
+
 kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value) {
   return value < 0 ? KILN_DTYPE_NONE : l->nest->body.data[value].dtype;
 }
@@ -184,13 +200,15 @@ static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
 
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
-  int64_t strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
+  kiln_dims *dims = l->fn->dims;
+  kiln_dim strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   for (int d = 0; d < map->rank; d++) {
-    int64_t stride = l->fn->buffers.data[buffer].strides[d];
-    offset += map->dims[d].offset * stride;
-    if (map->dims[d].loop >= 0) strides[map->dims[d].loop] += stride;
+    const kiln_dim stride = l->fn->buffers.data[buffer].strides[d];
+    kiln_dim *moves = map->dims[d].loop >= 0 ? &strides[map->dims[d].loop] : NULL;
+    offset = kiln_dim_plus(dims, offset, kiln_dim_product(dims, map->dims[d].offset, stride));
+    if (moves) *moves = kiln_dim_plus(dims, *moves, stride);
   }
   return kiln_loop_load(l->fn, l->nest, buffer, offset, strides);
 }
@@ -205,7 +223,7 @@ static bool is_open(const kiln__lowering *l, int scope) {
   return open;
 }
 
-int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, int64_t extent) {
+int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) {
   const int loop = l->nest->rank + l->nest->open;
   if (loop == KILN_LOOP_MAX_RANK) return kiln__lower_refuse(l, KILN_REASON_rank);
   l->scopes[l->nest->open] = ++l->scope_count;
@@ -342,7 +360,7 @@ static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_nod
 /* -- The graph -- */
 
 static kiln_reason check_tensor_type(const kiln_type *type) {
-  if (!kiln_type_is_complete_tensor(type)) return KILN_REASON_types_unknown;
+  if (!kiln_type_has_dims(type)) return KILN_REASON_types_unknown;
   const kiln_tensor_detail *detail = type->detail;
   if (detail->device > KILN_DEVICE_CPU) return KILN_REASON_device;
   if (detail->rank > KILN_LOOP_MAX_RANK) return KILN_REASON_rank;
@@ -360,7 +378,8 @@ static void add_input(kiln__lowering *l, const kiln_ir_value *value) {
       return;
     }
     const kiln_tensor_detail *d = value->type->detail;
-    int number = kiln_loop_add_input(l->fn, (kiln_dtype)d->dtype, d->rank, d->sizes, d->strides);
+    const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+    int number = kiln_loop_add_input(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
     kiln_map_set_ptr(&l->buffers, value, (void *)(intptr_t)(number + 1));
   } else {
     kiln_dtype kind = number_kind(value);
@@ -383,7 +402,8 @@ static void add_outputs(kiln__lowering *l) {
       return;
     }
     const kiln_tensor_detail *d = value->type->detail;
-    kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, d->sizes, d->strides);
+    const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+    kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
   }
 }
 
@@ -406,7 +426,7 @@ static void store_alike(kiln__lowering *l, int o, const kiln__lower_map *map) {
   }
 }
 
-static void begin_nest(kiln__lowering *l, int rank, const int64_t *extents) {
+static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->nest = kiln_loop_add_nest(l->fn, rank, extents);
   l->memo = kiln_map_in(l->arena);
   l->rows.count = l->scope_count = 0;

@@ -10,7 +10,7 @@
 #include "codegen/codegen.h"
 
 typedef struct kiln__lower_dim {
-  int64_t offset;
+  kiln_dim offset;
   int loop; /* -1: stays at offset */
 } kiln__lower_dim;
 
@@ -73,10 +73,16 @@ typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, const kil
 /* Records the reason; returns -1, which every caller passes on. */
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason);
 
+/* A tensor's sizes and strides among the kernel's dimensions. */
+typedef struct kiln__lower_sizes {
+  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+} kiln__lower_sizes;
+kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value);
+
 /* -- Loops of the body -- */
 
 /* Opens a loop and gives its number for maps; closes the innermost one. */
-int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, int64_t extent);
+int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent);
 void kiln__lower_close(kiln__lowering *l);
 
 /* -- Values -- */
@@ -108,4 +114,6 @@ static inline kiln_dtype kiln__lower_compute(kiln_dtype dtype) {
 int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c);
 int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype);
 int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value);
+/* A dimension as a number of the type. */
+int kiln__lower_size(kiln__lowering *l, kiln_dtype dtype, kiln_dim size);
 kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value); /* of an instruction */

@@ -18,12 +18,13 @@
  * stand at. There is one at least. */
 static int open_rows(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, kiln_dtype dtype) {
   const kiln_ir_value *self = kiln_node_input(node, 0);
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, self);
   kiln__lower_map map = rows->kept;
   rows->loops = 0;
   for (int d = 0; d < map.rank; d++) {
     if (!(rows->mask >> d & 1)) continue;
-    const int loop = kiln__lower_open(l, KILN_LOOP_reduce, self->type->detail->sizes[d]);
-    map.dims[d] = (kiln__lower_dim){0, self->type->detail->sizes[d] == 1 ? -1 : loop};
+    const int loop = kiln__lower_open(l, KILN_LOOP_reduce, s.sizes[d]);
+    map.dims[d] = (kiln__lower_dim){0, s.sizes[d] == 1 ? -1 : loop};
     rows->loops++;
   }
   if (rows->loops == 0) {
@@ -42,10 +43,11 @@ static int reduce(kiln__lowering *l, kiln_loop_opcode op, int value, const kiln_
 static void close_rows(kiln__lowering *l, const kiln__rows *rows) {
   for (int i = 0; i < rows->loops; i++) kiln__lower_close(l);
 }
-static int64_t length_of(const kiln_node *node, const kiln__rows *rows) {
-  int64_t n = 1;
+static kiln_dim length_of(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows) {
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  kiln_dim n = 1;
   for (int d = 0; d < rows->kept.rank; d++)
-    if (rows->mask >> d & 1) n *= kiln_node_input(node, 0)->type->detail->sizes[d];
+    if (rows->mask >> d & 1) n = kiln_dim_product(l->fn->dims, n, s.sizes[d]);
   return n;
 }
 /* What the result is computed in. */
@@ -78,7 +80,7 @@ SIMPLE(argmin, argmin, kiln__lower_compute(kiln__lower_input_dtype(node, 0)))
 ROWS_BEGIN(mean) {
   const kiln_dtype dtype = compute_of(node);
   begin_simple(l, node, rows, KILN_LOOP_sum, dtype);
-  const int count = kiln__lower_const(l, dtype, (double)length_of(node, rows));
+  const int count = kiln__lower_size(l, dtype, length_of(l, node, rows));
   rows->values[0] = OP2(div, rows->values[0], count);
 }
 ROWS(mean) {
@@ -123,15 +125,15 @@ ROWS(log_softmax) {
 
 ROWS_BEGIN(layer_norm) {
   const kiln_dtype dtype = compute_of(node);
-  const double n = (double)length_of(node, rows);
+  const kiln_dim n = length_of(l, node, rows);
   double eps;
   if (!kiln__lower_number(l, node, 4, &eps)) return;
   begin_simple(l, node, rows, KILN_LOOP_sum, dtype);
-  const int mean = rows->values[0] = OP2(div, rows->values[0], kiln__lower_const(l, dtype, n));
+  const int mean = rows->values[0] = OP2(div, rows->values[0], kiln__lower_size(l, dtype, n));
   const int x = open_rows(l, node, rows, dtype), apart = OP2(sub, x, mean);
   const int squares = reduce(l, KILN_LOOP_sum, OP2(mul, apart, apart), rows);
   close_rows(l, rows);
-  const int variance = OP2(div, squares, kiln__lower_const(l, dtype, n));
+  const int variance = OP2(div, squares, kiln__lower_size(l, dtype, n));
   const int root = OP1(sqrt, OP2(add, variance, kiln__lower_const(l, dtype, eps)));
   rows->values[1] = OP2(div, kiln__lower_const(l, dtype, 1), root);
 }

@@ -15,7 +15,9 @@ KILN__LOWER_EACH(constant_chunk) {
   if (dim < 0 || chunks < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!self->type->detail || self->type->detail->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  int64_t size = self->type->detail->sizes[dim], step = (size + chunks - 1) / chunks;
+  const kiln_dim size = kiln__lower_sizes_of(l, self).sizes[dim];
+  if (!kiln_dim_is_number(size)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  const int64_t step = (size + chunks - 1) / chunks;
   kiln__lower_map own = *map;
   own.dims[dim].offset += step * output;
   return kiln__lower_value(l, self, &own);

@@ -34,8 +34,11 @@ static void print_expected(kiln_text *text, const kiln_guard_entry *entry) {
   if (!mask.f.rank) d.rank = -1;
   if (!mask.f.requires_grad) d.requires_grad = -1;
   if (!mask.f.device_kind) d.device = -1;
-  d.sizes = entry->check_dims ? entry->dims : unknown;
-  d.strides = entry->check_dims ? entry->dims + entry->rank : NULL;
+  kiln_dim dims[2 * KILN_MAX_RANK];
+  for (int i = 0; entry->check_dims && i < 2 * entry->rank; i++)
+    dims[i] = kiln_dim_is_expression(entry->dims[i]) ? KILN_DIM_UNKNOWN : entry->dims[i];
+  d.sizes = entry->check_dims ? dims : unknown;
+  d.strides = entry->check_dims ? dims + entry->rank : NULL;
   d.has_strides = entry->check_dims;
   kiln_tensor_detail_print(text, &d, 3);
 }
@@ -67,20 +70,23 @@ static const char *layout_word(uint8_t layout) {
 int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *registers,
                        const kiln_ivalue *constants, bool grad_mode, kiln_text *expected,
                        kiln_text *seen) {
-  for (int i = 0; i < guard->count; i++) {
-    const kiln_guard_entry *entry = &guard->entries[i];
+  int failed = -1;
+  for (int i = 0; i < guard->count && failed < 0; i++) {
     const kiln_ivalue *v = kiln_operand_read(guard->at[i], registers, constants);
-    if (kiln_guard_entry_holds(entry, v, grad_mode)) continue;
-    print_given(seen, *v, grad_mode);
-    print_expected(expected, entry);
-    kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
-    if (v->tag == KILN_TAG_TENSOR && mask.f.layout && v->u.tensor->key.f.layout != key.f.layout) {
-      kiln_text_printf(seen, ", %s", layout_word(v->u.tensor->key.f.layout));
-      kiln_text_printf(expected, ", %s", layout_word(key.f.layout));
-    }
-    return i;
+    if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) failed = i;
   }
-  return -1;
+  if (failed < 0 && guard->symbols) failed = kiln_guard_unbound(guard, registers, constants);
+  if (failed < 0) return -1;
+  const kiln_guard_entry *entry = &guard->entries[failed];
+  const kiln_ivalue *v = kiln_operand_read(guard->at[failed], registers, constants);
+  print_given(seen, *v, grad_mode);
+  print_expected(expected, entry);
+  kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
+  if (v->tag == KILN_TAG_TENSOR && mask.f.layout && v->u.tensor->key.f.layout != key.f.layout) {
+    kiln_text_printf(seen, ", %s", layout_word(v->u.tensor->key.f.layout));
+    kiln_text_printf(expected, ", %s", layout_word(key.f.layout));
+  }
+  return failed;
 }
 
 /* -- The list of misses -- */

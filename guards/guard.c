@@ -24,15 +24,55 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
   mask.f.layout = KILN_LAYOUT_STRUCTURED; /* whose types are never recorded */
   entry->key_word = key.word;
   entry->key_mask = mask.word;
-  if (!kiln_type_is_complete_tensor(type)) return;
+  if (!kiln_type_has_dims(type)) return;
   size_t rank = (size_t)d->rank;
   entry->rank = (uint8_t)d->rank;
   entry->check_dims = true;
-  entry->dims = KILN_NEW_ARRAY(arena, int64_t, 2 * rank + 1);
+  entry->some = !kiln_type_is_complete_tensor(type);
+  entry->dims = KILN_NEW_ARRAY(arena, kiln_dim, 2 * rank + 1);
   for (size_t i = 0; i < rank; i++) {
     entry->dims[i] = d->sizes[i];
     entry->dims[rank + i] = d->strides[i];
   }
+}
+
+/* -- Symbols -- */
+
+static bool is_symbol(kiln_dim d) { return !kiln_dim_is_number(d) && !kiln_dim_is_expression(d); }
+
+/* Where each symbol is bound, and what the other dimensions must be. */
+static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dims,
+                                         const kiln_guard_entry *entries, int count) {
+  kiln_guard_symbols *s = KILN_NEW(arena, kiln_guard_symbols);
+  kiln_guard_place *bind = KILN_NEW_ARRAY(arena, kiln_guard_place, KILN_GUARD_SYMBOLS);
+  KILN_VEC(kiln_guard_place) relations = {0};
+  KILN_VEC(kiln_dim) wanted = {0};
+  uint64_t bound = 0;
+  for (int i = 0; i < KILN_GUARD_SYMBOLS; i++) bind[i].entry = -1;
+  for (int e = 0; e < count; e++) {
+    for (int i = 0; entries[e].some && i < 2 * entries[e].rank; i++) {
+      const kiln_dim d = entries[e].dims[i];
+      const int number = (int)(kiln_dim_symbol(0) - d);
+      const kiln_guard_place place = {e, i};
+      if (kiln_dim_is_number(d)) continue;
+      if (is_symbol(d) && number < KILN_GUARD_SYMBOLS && !(bound >> number & 1)) {
+        bind[number] = place;
+        bound |= UINT64_C(1) << number;
+        if (number >= s->symbol_count) s->symbol_count = number + 1;
+      } else {
+        kiln_vec_push(arena, &relations, place);
+        kiln_vec_push(arena, &wanted, d);
+      }
+    }
+  }
+  s->bind = bind;
+  s->relations = relations.data;
+  s->relation_count = relations.count;
+  s->program = kiln_dim_program_create(arena, dims, wanted.data, wanted.count);
+  KILN_ASSERT(s->program->symbol_count <= s->symbol_count);
+  KILN_ASSERT(wanted.count <= KILN_GUARD_ROOM &&
+              kiln_dim_program_room(s->program) <= KILN_GUARD_ROOM);
+  return s;
 }
 
 /* -- Hashes -- */
@@ -77,10 +117,16 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
   *out_guard = (kiln_guard_desc){.count = count};
   out_guard->entries = KILN_NEW_ARRAY(arena, kiln_guard_entry, count + 1);
   kiln_operand *at = KILN_NEW_ARRAY(arena, kiln_operand, count + 1);
+  const kiln_dims *dims = NULL;
+  bool symbolic = false;
   for (int i = 0; i < count; i++) {
     build_entry(arena, types[i], &out_guard->entries[i]);
     at[i] = (kiln_operand)i;
+    if (!out_guard->entries[i].some) continue;
+    if (types[i]->detail->dims) dims = types[i]->detail->dims;
+    symbolic = true;
   }
+  if (symbolic) out_guard->symbols = build_symbols(arena, dims, out_guard->entries, count);
   out_guard->at = at;
   out_guard->hash = entries_hash(out_guard->entries, count);
 }

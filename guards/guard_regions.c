@@ -22,7 +22,7 @@
 
 #include "guards/region.h"
 
-enum { MAX_CHECKS = 128 };
+enum { MAX_CHECKS = 128, MAX_OPEN = 128 }; /* dimensions that are no numbers */
 
 /* `mark` of nodes. */
 enum { IS_EFFECT = 1 };
@@ -30,7 +30,7 @@ enum { IS_EFFECT = 1 };
 bool kiln_guards_is_hit(const kiln_block *block) {
   const kiln_node *owner = block->owner;
   if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
-  return kiln_node_is(kiln_node_input(owner, 0)->node, KILN_OP_prim_TypeCheck);
+  return kiln_node_is_type_check(kiln_node_input(owner, 0)->node);
 }
 
 /* -- Claims -- */
@@ -38,11 +38,12 @@ bool kiln_guards_is_hit(const kiln_block *block) {
 typedef struct guarder {
   kiln_pass *pass;
   kiln_map claims; /* value -> type; also of values made since */
+  kiln_symbols *symbols; /* of a DYNAMIC level */
   bool has_group;
 } guarder;
 
 static void set_aside_node(guarder *g, kiln_node *n) {
-  if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is(n, KILN_OP_prim_TypeCheck)) return;
+  if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is_type_check(n)) return;
   g->has_group = g->has_group || kiln_node_is(n, KILN_OP_prim_TensorExprGroup);
   for (int i = 0; i < n->output_count; i++) {
     kiln_ir_value *v = n->outputs[i];
@@ -211,8 +212,8 @@ static bool check_operands(finder *f, const kiln_node *n) {
     }
     if (v->type->detail || kiln_map_find_ptr(&f->made, v)) continue;
     const kiln_type *claim = kiln_map_find_ptr(f->region.claims, v);
-    if (!claim || !kiln_type_is_complete_tensor(claim)) continue;
-    add_check(f, v, claim);
+    if (!claim || !kiln_type_has_dims(claim)) continue;
+    add_check(f, v, kiln__symbols_type(f->region.symbols, v, claim));
     any = true;
   }
   return any;
@@ -221,7 +222,7 @@ static bool check_operands(finder *f, const kiln_node *n) {
 static bool is_proven(const kiln_node *n) {
   for (int i = 0; i < n->output_count; i++) {
     const kiln_type *type = n->outputs[i]->type;
-    if (kiln_type_is_tensor(type) && !kiln_type_is_complete_tensor(type)) return false;
+    if (kiln_type_is_tensor(type) && !kiln_type_has_dims(type)) return false;
   }
   return true;
 }
@@ -289,20 +290,42 @@ static void prove(finder *f, kiln_node *n) {
   }
 }
 
-/* Every value that the group's kernel takes for granted. Constants are facts. */
+/* Whether a guard has room for what the checks say of symbols. */
+static bool has_room(const kiln_guard_checks *checks) {
+  int open = 0;
+  for (int i = 0; i < checks->types.count; i++) {
+    const kiln_tensor_detail *d = checks->types.data[i]->detail;
+    for (int k = 0; k < d->rank; k++)
+      open += !kiln_dim_is_number(d->sizes[k]) + !kiln_dim_is_number(d->strides[k]);
+  }
+  return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
+}
+
+/* Whether what is known of the value is all that a group asks for. */
+static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type *asked) {
+  if (!v->type->detail) return false;
+  if (!f->region.symbols) return kiln_type_is_subtype(v->type, asked);
+  return kiln__symbols_agree(f->region.symbols, f->region.pass->scratch, v->type, asked);
+}
+
+/* Every value that the group's kernel takes for granted. Constants are facts. Of symbols the group's
+ * types are made of. */
 static bool prove_inputs(finder *f, const kiln_node *group) {
-  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  kiln_arena *scratch = f->region.pass->scratch;
+  const kiln_type **types = KILN_NEW_ARRAY(scratch, const kiln_type *, group->input_count + 1);
   for (int i = 0; i < group->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(group, i);
     if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
     const kiln_type *asked = kiln_graph_input(body, i)->type;
-    if (kiln_map_find_ptr(&f->made, v)) {
-      if (!kiln_type_is_subtype(v->type, asked)) return false;
-    } else if (!v->type->detail || !kiln_type_is_subtype(v->type, asked)) {
-      add_check(f, v, asked);
+    if (!is_known_as(f, v, asked)) {
+      if (kiln_map_find_ptr(&f->made, v)) return false;
+      add_check(f, v, kiln__symbols_type(f->region.symbols, v, asked));
     }
+    types[i] = v->type;
   }
-  return f->region.checks.values.count <= MAX_CHECKS;
+  if (!has_room(&f->region.checks)) return false;
+  return !f->region.symbols || kiln__symbols_retype(f->region.symbols, scratch, body, types);
 }
 
 /* -- Regions -- */
@@ -325,13 +348,19 @@ static void add_group(finder *f, kiln_node *group) {
 }
 
 static void begin_region(finder *f, guarder *g, kiln_node *group) {
-  *f = (finder){.region = {.pass = g->pass, .claims = &g->claims}};
+  *f = (finder){.region = {.pass = g->pass, .claims = &g->claims, .symbols = g->symbols}};
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
   f->facts = kiln_map_in(g->pass->scratch);
   g->pass->graph->facts = &f->facts;
-  (void)prove_inputs(f, group);
+  const knowledge nothing = known_now(f);
+  if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
+    kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
+    go_back(f, nothing);
+    f->region.symbols = NULL;
+    (void)prove_inputs(f, group);
+  }
   add_group(f, group);
 }
 
@@ -428,9 +457,16 @@ static void guard_block(guarder *g, kiln_block *block) {
 
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   guarder g = {.pass = pass};
+  kiln_symbols symbols = {.types = pass->graph->types, .history = pass->graph->history};
+  if (symbols.history) g.symbols = &symbols;
   g.claims = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);
   if (!g.has_group) return NULL;
+  if (g.symbols) {
+    const bool torch = pass->env->flags.compat == KILN_COMPAT_TORCH;
+    const kiln_map none = kiln_map_in(pass->scratch);
+    kiln__symbols_begin(&symbols, pass->scratch, torch ? &none : &g.claims);
+  }
   mark_effects(kiln_pass_alias(pass), pass->graph->top);
   guard_block(&g, pass->graph->top);
   return NULL;

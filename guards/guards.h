@@ -87,6 +87,20 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
 /* Puts a miss of these arguments on the list of misses. */
 void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, const kiln_call *call);
 
+/* -- Symbols -- */
+
+/* A tensor that stood where a graph's input is: sizes, then strides. Those of an earlier guard may be
+ * its symbols. */
+typedef struct kiln_shape_seen {
+  int rank; /* -1: not known */
+  const kiln_dim *dims;
+} kiln_shape_seen;
+/* What earlier levels of the same graph had. */
+typedef struct kiln_shape_history {
+  int level_count;
+  const kiln_shape_seen *const *levels; /* each of one entry for each input */
+} kiln_shape_history;
+
 /* -- Regions -- */
 
 /* The block is entered only when a TypeCheck held: tensor types in it are facts. */

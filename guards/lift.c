@@ -20,7 +20,7 @@ static bool collect(kiln_arena *scratch, const kiln_block *block, const kiln_typ
     for (int b = 0; b < n->block_count; b++) {
       if (!collect(scratch, n->blocks[b], asked)) return false;
     }
-    if (!kiln_node_is(n, KILN_OP_prim_TypeCheck)) continue;
+    if (!kiln_node_is_type_check(n)) continue;
     const kiln_guard_checks checks = kiln_guard_checks_of(scratch, n);
     for (int i = 0; i < checks.values.count; i++) {
       const kiln_ir_value *v = checks.values.data[i];

@@ -6,6 +6,33 @@
 
 typedef KILN_VEC(kiln_node *) kiln_node_vec;
 
+/* The symbols of a graph's guards, by the histories that they stand for (symbols.c). */
+enum { KILN_SYMBOL_HISTORY = 16 };
+typedef struct kiln_symbol {
+  int64_t now;
+  bool is_stride;
+  int count;
+  kiln_dim history[KILN_SYMBOL_HISTORY];
+} kiln_symbol;
+typedef struct kiln_symbols {
+  kiln_type_table *types;
+  const kiln_shape_history *history;
+  kiln_map fixed; /* sizes of attributes: what has one of them at first keeps it */
+  int count;
+  kiln_symbol all[KILN_GUARD_SYMBOLS];
+} kiln_symbols;
+/* `claims` are types of the profile, by value. */
+void kiln__symbols_begin(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims);
+/* The type that a guard checks of a value which has `type` now; `s` NULL: that one. */
+const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, const kiln_type *type);
+/* Whether a type of symbols is the one that there is now. */
+bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
+                         const kiln_type *now);
+/* Gives a group's values the types that follow from those of its inputs (NULL: as it is). False,
+ * and nothing is changed: they do not, or are not what there is now. */
+bool kiln__symbols_retype(const kiln_symbols *s, kiln_arena *scratch, kiln_graph *body,
+                          const kiln_type *const *inputs);
+
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {
   kiln_pass *pass;
@@ -14,6 +41,7 @@ typedef struct kiln_region {
   kiln_node *last;          /* of its groups: the region stands where this one stood */
   kiln_node_vec behind;     /* no parts, but they read some, and stand before `last` */
   kiln_guard_checks checks; /* of the guard */
+  kiln_symbols *symbols;    /* NULL: its sizes are numbers */
 } kiln_region;
 
 /* Puts the check, the If and the fallback into the graph. */

@@ -77,7 +77,9 @@ static void build_fallback(builder *b) {
 
 static kiln_node *create_check(builder *b) {
   const kiln_guard_checks *list = &b->region->checks;
-  kiln_node *check = kiln_node_create_id(b->graph, KILN_OP_prim_TypeCheck);
+  const kiln_op_id id =
+      b->region->symbols ? KILN_OP_prim_TensorExprDynamicGuard : KILN_OP_prim_TypeCheck;
+  kiln_node *check = kiln_node_create_id(b->graph, id);
   for (int i = 0; i < list->values.count; i++) {
     kiln_node_add_input(check, list->values.data[i]);
     kiln_ir_value *out = kiln_node_add_output(check, list->types.data[i]);

@@ -273,6 +273,7 @@ static void build_structural(kiln_alias *a, const kiln_node *node) {
     case KILN_OP_prim_profile:
     case KILN_OP_prim_ConstantChunk: build_each(a, COPY, node); return;
     case KILN_OP_prim_TypeCheck:
+    case KILN_OP_prim_TensorExprDynamicGuard:
     case KILN_OP_prim_RequiresGradCheck:
       for (int i = 0; i + 1 < node->output_count && i < node->input_count; i++) {
         kiln__alias_constrain(a, COPY, node->outputs[i], kiln_node_input(node, i));
@@ -284,7 +285,6 @@ static void build_structural(kiln_alias *a, const kiln_node *node) {
     case KILN_OP_prim_isinstance:
     case KILN_OP_prim_EnumName:
     case KILN_OP_prim_EnumValue:
-    case KILN_OP_prim_TensorExprDynamicGuard:
       for (int i = 0; i < node->output_count; i++) kiln__alias_var(a, node->outputs[i]);
       return;
     default: break;

@@ -58,7 +58,7 @@ static bool is_fallback(const kiln_block *block) {
 /* Output i of a guard is its input i, of a known type; the last one says whether all have theirs.
  */
 static bool is_checked(const kiln_ir_value *v) {
-  return kiln_node_is(v->node, KILN_OP_prim_TypeCheck) && v->index < v->node->input_count;
+  return kiln_node_is_type_check(v->node) && v->index < v->node->input_count;
 }
 
 /* The value behind the borders of groups and behind guards. */
@@ -219,7 +219,7 @@ static void print_node(dot *d, const kiln_node *n) {
     print_group(d, n);
     return;
   }
-  const bool guard = kiln_node_is(n, KILN_OP_prim_TypeCheck);
+  const bool guard = kiln_node_is_type_check(n);
   kiln_text_printf(d->text, "n%d [shape=%s%s,label=\"", number_of(d, n),
                    n->block_count ? "diamond" : "box",
                    guard ? ",style=filled,fillcolor=khaki" : "");

@@ -98,6 +98,7 @@ struct kiln_graph {
   kiln_map names;        /* debug name -> value */
   kiln_map suffixes;     /* base name -> next suffix to try, stored + 1 */
   const kiln_map *facts; /* numbers that the pass at work knows: value -> kiln_ivalue; or NULL */
+  const struct kiln_shape_history *history; /* of a DYNAMIC level (guards.h); NULL: of a STATIC one */
   bool owns_sources;     /* ranges live in the arena (graphs from text): copies copy them */
   /* Both keep room for one more, so that what is given to them is owned before memory can run out.
    */
@@ -199,6 +200,11 @@ static inline kiln_ir_value *kiln_node_output(const kiln_node *n, int i) { retur
 
 static inline bool kiln_node_is(const kiln_node *node, kiln_op_id id) {
   return node->op && node->op->id == (int)id && node->op->variant == KILN_VARIANT_NONE;
+}
+/* A guard of types, whose outputs are its inputs, and a bool: of numbers or of symbols. */
+static inline bool kiln_node_is_type_check(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_prim_TypeCheck) ||
+         kiln_node_is(node, KILN_OP_prim_TensorExprDynamicGuard);
 }
 /* Its flag, or that of what its blocks hold. */
 bool kiln_node_has_side_effects(const kiln_node *node);

@@ -80,10 +80,36 @@ kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback) {
   return (kiln_dtype)dtype;
 }
 
-bool kiln__shape_is_contiguous(const kiln_tensor_detail *t) {
+/* Whether a dimension of more than one element has these elements, or fewer, within each step: the
+ * next inner one of a tensor without gaps. */
+static int next_inner(const kiln_tensor_detail *t, kiln_dim within, const bool *done) {
+  int at = t->rank - 1;
+  while (at >= 0 && (done[at] || t->sizes[at] == 1 || t->strides[at] != within)) at--;
+  return at;
+}
+
+bool kiln__shape_is_dense(const kiln_shape_query *q, const kiln_tensor_detail *t, bool row_major) {
+  bool done[KILN_MAX_RANK] = {false};
+  kiln_dim within = 1;
+  if (t->rank < 0 || (t->rank > 0 && !t->has_strides)) return false;
+  int left = 0, last = t->rank;
+  for (int i = 0; i < t->rank; i++) left += t->sizes[i] != 1;
+  for (; left > 0; left--) {
+    const int at = next_inner(t, within, done);
+    if (at < 0 || (row_major && at > last)) return false;
+    done[at] = true;
+    last = at;
+    within = kiln_dim_product(q->dims, within, t->sizes[at]);
+    if (!kiln_dim_is_known(within)) return false;
+  }
+  return true;
+}
+
+bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_detail *t) {
   const kiln_strided dims = {t->rank, t->sizes, t->strides};
-  return t->rank >= 0 && t->has_strides && kiln__shape_static(t->rank, t->sizes) &&
-         kiln_strides_are_contiguous(&dims);
+  if (t->rank < 0 || !t->has_strides) return false;
+  return kiln__shape_static(t->rank, t->sizes) ? kiln_strides_are_contiguous(&dims)
+                                               : kiln__shape_is_dense(q, t, true);
 }
 
 /* -- Making results -- */
@@ -379,12 +405,12 @@ static kiln_tensor_detail join(kiln_arena *arena, const kiln_tensor_detail *old,
 
 static bool set_type(kiln_graph *graph, kiln_ir_value *value, const kiln_tensor_detail *found) {
   if (value->type->kind != KILN_TYPE_TENSOR) return true;
-  if (kiln_type_is_complete_tensor(value->type)) return true;
+  if (kiln_type_has_dims(value->type)) return true;
   if (found) {
     kiln_tensor_detail d = join(graph->arena, detail_of(graph, value), found);
     value->type = kiln_type_tensor(graph->types, &d);
   }
-  return kiln_type_is_complete_tensor(value->type);
+  return kiln_type_has_dims(value->type);
 }
 
 bool kiln_shape_infer(kiln_graph *graph, kiln_node *node) {

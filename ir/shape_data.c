@@ -69,7 +69,7 @@ bool kiln__shape_factory_new(kiln_shape_query *q) {
 static bool give_like(kiln_shape_query *q, kiln_dtype dtype) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   if (!self || self->rank < 0) return false;
-  kiln_shape_answer(q, 0, dtype, self->rank, self->sizes, kiln__shape_is_contiguous(self));
+  kiln_shape_answer(q, 0, dtype, self->rank, self->sizes, kiln__shape_is_contiguous(q, self));
   set_device(q, &q->outs[0]);
   return true;
 }
@@ -166,9 +166,9 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-static bool all_contiguous(const kiln_shape_list *list) {
+static bool all_contiguous(const kiln_shape_query *q, const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
-    if (!kiln__shape_is_contiguous(list->tensors[i])) return false;
+    if (!kiln__shape_is_contiguous(q, list->tensors[i])) return false;
   }
   return true;
 }
@@ -176,7 +176,7 @@ static bool all_contiguous(const kiln_shape_list *list) {
 /* Their common layout may be kept. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  kiln_shape_answer(q, 0, promoted(list), rank, sizes, all_contiguous(list));
+  kiln_shape_answer(q, 0, promoted(list), rank, sizes, all_contiguous(q, list));
   return true;
 }
 
@@ -282,7 +282,7 @@ bool kiln__shape_multinomial(kiln_shape_query *q) {
 /* native_dropout(input) -> output, mask. */
 bool kiln__shape_native_dropout(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  if (!self || !kiln__shape_is_contiguous(self)) return false;
+  if (!self || !kiln__shape_is_contiguous(q, self)) return false;
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, true) &&
          kiln__shape_give(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes, true);
 }

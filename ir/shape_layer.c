@@ -105,7 +105,7 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
     sizes[rank++] = out;
   }
   return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
-                          kiln__shape_is_contiguous(x) && kiln__shape_is_contiguous(w));
+                          kiln__shape_is_contiguous(q, x) && kiln__shape_is_contiguous(q, w));
 }
 
 /* conv1d to 3d; convolution, which has an argument `transposed`. */
@@ -137,7 +137,7 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     if (sizes[d] == NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  return give_values(q, x, sizes, kiln__shape_is_contiguous(x));
+  return give_values(q, x, sizes, kiln__shape_is_contiguous(q, x));
 }
 /* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
 bool kiln__shape_pool_to(kiln_shape_query *q) {
@@ -150,7 +150,7 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
     sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
     if (sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  return give_values(q, x, sizes, kiln__shape_is_contiguous(x));
+  return give_values(q, x, sizes, kiln__shape_is_contiguous(q, x));
 }
 
 /* -- Picks and orders -- */
@@ -160,14 +160,14 @@ bool kiln__shape_like(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
-                          kiln__shape_is_contiguous(self));
+                          kiln__shape_is_contiguous(q, self));
 }
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
   if (!self || !index) return false;
   return kiln__shape_give(q, 0, self->dtype, index->rank, index->sizes,
-                          kiln__shape_is_contiguous(index));
+                          kiln__shape_is_contiguous(q, index));
 }
 /* topk(self, k, dim): values and places, k of them along dim. */
 bool kiln__shape_topk(kiln_shape_query *q) {

@@ -43,7 +43,7 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
   /* Batched products may come out of a product of another order: told only where it is plain. */
   bool plain =
-      kiln__shape_is_contiguous(a) && kiln__shape_is_contiguous(b) && a->rank <= 2 && b->rank <= 2;
+      kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b) && a->rank <= 2 && b->rank <= 2;
   return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, plain);
 }
 
@@ -57,7 +57,7 @@ bool kiln__shape_linear(kiln_shape_query *q) {
   for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
   if (w->rank == 2) sizes[rank++] = w->sizes[0];
   return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
-                          kiln__shape_is_contiguous(x));
+                          kiln__shape_is_contiguous(q, x));
 }
 
 /* -- Reductions -- */
@@ -87,7 +87,7 @@ static void give_reduced(kiln_shape_query *q, int index, kiln_dtype dtype, uint6
     sizes[rank++] = reduced ? 1 : self->sizes[i];
   }
   /* Another layout may show in the result. */
-  kiln__shape_give(q, index, dtype, rank, sizes, kiln__shape_is_contiguous(self));
+  kiln__shape_give(q, index, dtype, rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 
 static bool keepdim_of(const kiln_shape_query *q, bool *out) {

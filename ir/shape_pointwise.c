@@ -35,6 +35,41 @@ static bool is_complete(const kiln_tensor_detail *t) {
          kiln__shape_static(t->rank, t->strides);
 }
 
+/* The rule of runtime/strides.h where it does not depend on what symbols are: row-major operands
+ * give a row-major result; operands of one order without gaps, beside such with one dimension of
+ * more than one element, give that order. */
+static bool find_strides(kiln_shape_query *q, int rank, const kiln_dim *sizes,
+                         const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
+  const kiln_tensor_detail *first = NULL;
+  bool row_major = true, alike = true;
+  for (int k = 0; k < count; k++) {
+    const kiln_tensor_detail *t = operands[k];
+    int wide = 0;
+    row_major &= kiln__shape_is_contiguous(q, t);
+    for (int i = 0; i < t->rank; i++) wide += t->sizes[i] != 1;
+    if (wide <= 1) continue;
+    if (!first) first = t;
+    alike &= t->rank == first->rank && t->has_strides && first->has_strides;
+    for (int i = 0; alike && i < t->rank; i++)
+      alike = t->sizes[i] == first->sizes[i] && t->strides[i] == first->strides[i];
+  }
+  if (row_major) {
+    kiln_dim within = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+      strides[i] = within;
+      within = kiln_dim_product(q->dims, within, sizes[i]);
+      if (!kiln_dim_is_known(within)) return false;
+    }
+    return true;
+  }
+  if (!first || !alike || first->rank != rank || !kiln__shape_is_dense(q, first, false)) return false;
+  for (int i = 0; i < rank; i++) {
+    if (first->sizes[i] != sizes[i]) return false;
+    strides[i] = first->strides[i];
+  }
+  return true;
+}
+
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
                            const kiln_tensor_detail *const *operands, int count) {
   int rank = 0;
@@ -57,7 +92,10 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
       }
     }
   }
-  if (complete) kiln_strides_pointwise(rank, sizes, dims, count, strides);
+  if (complete)
+    kiln_strides_pointwise(rank, sizes, dims, count, strides);
+  else
+    complete = find_strides(q, rank, sizes, operands, count, strides);
   kiln__shape_set(q, out, rank, sizes, complete ? strides : NULL);
   return true;
 }
@@ -164,7 +202,7 @@ bool kiln__shape_bool_test(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   bool floats =
       kiln_dtype_is_valid(self->dtype) && !kiln_dtype_is_int((kiln_dtype)self->dtype, true);
-  if (!floats && !kiln__shape_is_contiguous(self)) q->outs[0].has_strides = false;
+  if (!floats && !kiln__shape_is_contiguous(q, self)) q->outs[0].has_strides = false;
   return true;
 }
 

@@ -15,7 +15,7 @@ kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v) {
     bool same = kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
                 kiln_node_is(n, KILN_OP_prim_unchecked_unwrap_optional) ||
                 kiln_node_is(n, KILN_OP_prim_profile) ||
-                ((kiln_node_is(n, KILN_OP_prim_TypeCheck) ||
+                ((kiln_node_is_type_check(n) ||
                   kiln_node_is(n, KILN_OP_prim_RequiresGradCheck)) &&
                  v->index < n->input_count);
     if (!same) return v;
@@ -591,6 +591,10 @@ static void fill_plan(kiln__bytecode_emitter *e) {
   p->callable_count = e->callables.count;
   p->guards = e->guards.data;
   p->guard_count = e->guards.count;
+  if (e->env->guard && e->env->guard->symbols) {
+    p->entry_guard = e->env->guard;
+    p->symbol_count += p->entry_guard->symbols->symbol_count;
+  }
   p->groups = e->groups.data;
   p->group_count = e->groups.count;
   p->types = e->types.data;

@@ -209,7 +209,7 @@ void kiln__bytecode_find_unset(kiln__bytecode_emitter *e, const kiln_graph *grap
 }
 
 void kiln__bytecode_check_unset(kiln__bytecode_emitter *e, const kiln_node *node) {
-  if (!e->unset || passes_on(node) || kiln_node_is(node, KILN_OP_prim_TypeCheck)) return;
+  if (!e->unset || passes_on(node) || kiln_node_is_type_check(node)) return;
   for (int i = 0; i < node->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(node, i);
     if (is_unset(e, v)) kiln__bytecode_check(e, v, v->type);

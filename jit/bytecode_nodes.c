@@ -265,6 +265,8 @@ static kiln_status *emit_typecheck(kiln__bytecode_emitter *e, kiln_node *node) {
   kiln_guard_desc guard;
   kiln_guard_make(&e->env->guards, e->arena, &checks, kiln__bytecode_range(e, node->range), &guard);
   node->mark = (uint32_t)e->guards.count;
+  guard.symbols_at = e->plan->symbol_count;
+  if (guard.symbols) e->plan->symbol_count += guard.symbols->symbol_count;
   kiln_vec_push(e->arena, &e->guards, guard);
   return kiln__bytecode_direct(e, node, KILN_INSTR_TYPECHECK, node->mark, 0, node->input_count, 1);
 }
@@ -294,9 +296,13 @@ static kiln_status *emit_group(kiln__bytecode_emitter *e, kiln_node *node) {
   if (!e->env->group) return bad_node(node, "cannot be compiled here");
   kiln_group group = {0};
   const kiln_callable *interpreted = NULL;
-  KILN_TRY(
-      e->env->group(e->env->user, node, guard_of(e, node->block), e->arena, &group, &interpreted));
+  const kiln_guard_desc *guard = guard_of(e, node->block);
+  KILN_TRY(e->env->group(e->env->user, node, guard, e->arena, &group, &interpreted));
   if (interpreted) return call_group(e, node, interpreted);
+  if (group.shape) {
+    KILN_CHECK(guard && guard->symbols);
+    group.symbols_at = guard->symbols_at;
+  }
   kiln_vec_push(e->arena, &e->groups, group);
   return direct(e, node, KILN_INSTR_GROUP, (uint32_t)e->groups.count - 1);
 }
@@ -336,7 +342,8 @@ static kiln_status *emit_structural(kiln__bytecode_emitter *e, kiln_node *node) 
     case KILN_OP_prim_Exit: return emit_exit(e, node);
     case KILN_OP_prim_RaiseException: return emit_raise(e, node);
     case KILN_OP_prim_profile: return emit_profile(e, node);
-    case KILN_OP_prim_TypeCheck: return emit_typecheck(e, node);
+    case KILN_OP_prim_TypeCheck:
+    case KILN_OP_prim_TensorExprDynamicGuard: return emit_typecheck(e, node);
     case KILN_OP_prim_TensorExprGroup: return emit_group(e, node);
     case KILN_OP_prim_ConstantChunk: return emit_constant_chunk(e, node);
     default: return emit_op(e, node);

@@ -296,12 +296,28 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 
 /* -- The optimised plan, step by step -- */
 
-static void tell_dynamic(kiln_compile_job *j) {
-  kiln_jit *jit = j->jit;
-  if (!kiln_strategy_is_dynamic(&jit->strategy, jit->depth - j->depth)) return;
-  kiln__job_refuse(j, KILN_REASON_dynamic_as_static, "", (kiln_source_loc){0});
-  if (__atomic_exchange_n(&jit->told_dynamic, true, __ATOMIC_RELAXED)) return;
-  KILN_LOG(&jit->env.log, profile, 1, "%s", kiln_reason_sentence(KILN_REASON_dynamic_as_static));
+/* What the guards of earlier variants have of the graph's inputs; NULL: the level has static shapes.
+ * Under KILN_COMPAT=torch nothing is remembered. */
+static const kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
+  if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - j->depth)) return NULL;
+  kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
+  KILN_VEC(const kiln_shape_seen *) levels = {0};
+  const bool remember = j->jit->env.flags.compat != KILN_COMPAT_TORCH;
+  for (const kiln_variant *v = j->ex->variants; remember && v; v = v->next) {
+    if (!v->guard) continue;
+    kiln_shape_seen *seen = KILN_NEW_ARRAY(j->arena, kiln_shape_seen, input_count + 1);
+    for (int i = 0; i < input_count; i++) seen[i].rank = -1;
+    for (int i = 0; i < v->guard->count; i++) {
+      const kiln_guard_entry *entry = &v->guard->entries[i];
+      const kiln_operand at = v->guard->at[i];
+      if (entry->check_dims && at < (kiln_operand)input_count)
+        seen[at] = (kiln_shape_seen){entry->rank, entry->dims};
+    }
+    kiln_vec_push(j->arena, &levels, seen);
+  }
+  history->levels = levels.data;
+  history->level_count = levels.count;
+  return history;
 }
 
 /* The profile's types on the values, and fusible neighbours in groups. */
@@ -314,7 +330,9 @@ static kiln_status *fuse(kiln_compile_job *j) {
 
 /* Groups in regions behind guards: of a fallback one before its plan, where that is possible. */
 static kiln_status *guard(kiln_compile_job *j) {
-  KILN_TRY(kiln_pipeline_run(&j->runner, j->program.graph, KILN_PIPELINE_guard));
+  kiln_graph *graph = j->program.graph;
+  j->v->history = find_history(j, kiln_graph_input_count(graph));
+  KILN_TRY(kiln__program_guard(graph, j->v->history, &j->runner));
   j->v->made_by = KILN_PIPELINE_optimize;
   j->v->fingerprint = kiln__program_fingerprint(&j->program);
   if (j->ex->base_depth == 0 || j->jit->env.flags.compat == KILN_COMPAT_TORCH) return NULL;
@@ -400,7 +418,6 @@ static kiln_status *finish(kiln_compile_job *j) {
 
 kiln_status *kiln__compile_optimized(kiln_compile_job *j) {
   j->site = j->ex->site;
-  tell_dynamic(j);
   KILN_TRY(fuse(j));
   KILN_TRY(guard(j));
   find_groups(j, j->program.graph->top);

@@ -77,11 +77,14 @@ void kiln__jit_refuse(const kiln_executor *executor, kiln_reason reason, const c
 kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph,
                                 kiln_program *out) KILN_MUST_USE;
 /* What a variant's plan is made of, by the pipeline `id` and those before it: noopt, bare, simple,
- * profile (of a `profile` that is ready, with what it saw) or optimize (its groups, behind guards).
- * The same whenever it is made. */
-kiln_status *kiln__program_make(const kiln_executor *executor, kiln_profile *profile,
+ * profile (`of` a variant whose profile is ready, with what it saw) or optimize (its groups, behind
+ * guards). The same whenever it is made. */
+kiln_status *kiln__program_make(const kiln_executor *executor, const kiln_variant *of,
                                 kiln_pipeline_id id, kiln_pass_runner *runner,
                                 kiln_program *out) KILN_MUST_USE;
+/* Its groups behind guards: for the sizes of its types, or with a history for others too. */
+kiln_status *kiln__program_guard(kiln_graph *graph, const kiln_shape_history *history,
+                                 kiln_pass_runner *runner) KILN_MUST_USE;
 /* Of its nodes and how they read each other. */
 uint64_t kiln__program_fingerprint(const kiln_program *program);
 

@@ -9,7 +9,7 @@
 #include "jit/fusion.h"
 
 static bool is_float(const kiln_ir_value *v, int *out_dtype) {
-  if (!kiln_type_is_complete_tensor(v->type)) return false;
+  if (!kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
   *out_dtype = d->dtype;
   return (d->dtype == KILN_DTYPE_F32 || d->dtype == KILN_DTYPE_F64) && d->requires_grad != 1;

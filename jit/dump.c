@@ -63,7 +63,7 @@ static kiln_status *make_again(kiln__printer *p, const kiln_executor *ex, const 
   forget(p);
   KILN_TRY(kiln_pass_runner_init(&p->runner, &p->jit->env, NULL));
   p->runner.groups_left -= v->first_group;
-  KILN_TRY(kiln__program_make(ex, v->profile, id, &p->runner, &p->program));
+  KILN_TRY(kiln__program_make(ex, v->profile ? v : NULL, id, &p->runner, &p->program));
   kiln_graph *graph = p->program.graph;
   bool same = id != v->made_by || kiln__program_fingerprint(&p->program) == v->fingerprint;
   if (id == KILN_PIPELINE_profile) {

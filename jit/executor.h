@@ -88,6 +88,7 @@ typedef struct kiln_variant {
   uint64_t fingerprint;     /* of that graph */
   int first_group;          /* how many groups its method had before */
   kiln_profile *profile;    /* owned; NULL: never profiled */
+  const kiln_shape_history *history; /* of a DYNAMIC level, or NULL */
   kiln_plan *instrumented;  /* owned; NULL when the level has ended, as: */
   kiln_program recorded;    /* its graph */
 } kiln_variant;
@@ -153,7 +154,6 @@ struct kiln_jit {
   uint32_t max_depth;
   bool timed;                                                    /* atomic: plans have times */
   uint64_t compiles, compile_failures, compile_ns, simple_plans; /* atomic */
-  bool told_dynamic;                                             /* atomic */
 };
 
 /* -- executor.c -- */

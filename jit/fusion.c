@@ -16,7 +16,7 @@ static int64_t numel_of(const kiln_tensor_detail *d) {
 }
 
 static kiln_reason check_tensor(const kiln_ir_value *v) {
-  if (!kiln_type_is_complete_tensor(v->type)) return KILN_REASON_types_unknown;
+  if (!kiln_type_has_dims(v->type)) return KILN_REASON_types_unknown;
   const kiln_tensor_detail *d = v->type->detail;
   if (d->undefined != 0) return KILN_REASON_types_unknown;
   if (d->device != KILN_DEVICE_CPU) return KILN_REASON_device; /* codegen has no other target */

@@ -131,6 +131,32 @@ void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
 
 /* -- Describing -- */
 
+/* The outputs' sizes and strides as one program, of a kernel for many sizes. */
+static kiln_status *describe_dims(kiln_arena *arena, const kiln_graph *graph, kiln_group *out,
+                                  kiln_group_output *outputs) {
+  kiln_dim all[KILN_GROUP_DIMS];
+  int count = 0;
+  for (int i = 0; i < out->output_count; i++) {
+    const kiln_tensor_detail *d = kiln_graph_output(graph, i)->type->detail;
+    outputs[i].first = count;
+    KILN_CHECK(count + 2 * d->rank <= KILN_GROUP_DIMS);
+    for (int k = 0; k < d->rank; k++) all[count++] = d->sizes[k];
+    for (int k = 0; k < d->rank; k++) all[count++] = d->strides[k];
+  }
+  out->dims = kiln_dim_program_create(arena, kiln_type_table_dims(graph->types), all, count);
+  KILN_CHECK(kiln_dim_program_room(out->dims) <= KILN_GROUP_DIMS);
+  return NULL;
+}
+
+static bool are_contiguous(kiln_dims *dims, const kiln_tensor_detail *d) {
+  kiln_dim expected = 1;
+  for (int i = d->rank - 1; i >= 0; i--) {
+    if (d->sizes[i] != 1 && d->strides[i] != expected) return false;
+    expected = kiln_dim_product(dims, expected, d->sizes[i]);
+  }
+  return true;
+}
+
 static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                             kiln_group_output *out) {
   size_t rank = (size_t)d->rank, bytes = rank * sizeof(int64_t);
@@ -152,7 +178,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
 static uint32_t operands_of(const kiln_graph *graph, uint32_t numbers) {
   uint32_t operands = 0;
   for (int i = 0, number = 0; i < kiln_graph_input_count(graph) && i < 32; i++) {
-    if (!kiln_type_is_complete_tensor(kiln_graph_input(graph, i)->type)) continue;
+    if (!kiln_type_has_dims(kiln_graph_input(graph, i)->type)) continue;
     operands |= (numbers >> number++ & 1) << i;
   }
   return operands;
@@ -162,13 +188,21 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
                                  kiln_arena *arena, kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
-  KILN_CHECK(graph && !kernel->shape && kernel->input_count + kernel->scalar_count == node->input_count &&
+  KILN_CHECK(graph && kernel->input_count + kernel->scalar_count == node->input_count &&
              kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {
     const kiln_type *type = kiln_graph_output(graph, i)->type;
-    KILN_CHECK(kiln_type_is_complete_tensor(type));
-    describe_output(arena, type->detail, &outputs[i]);
+    KILN_CHECK(kiln_type_has_dims(type));
+    if (kernel->shape) {
+      outputs[i] = (kiln_group_output){.dtype = (kiln_dtype)type->detail->dtype,
+                                       .rank = type->detail->rank,
+                                       .donor = -1,
+                                       .contiguous = are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
+    } else {
+      KILN_CHECK(kiln_type_is_complete_tensor(type));
+      describe_output(arena, type->detail, &outputs[i]);
+    }
     if (i < KILN_KERNEL_DONORS) outputs[i].donors = operands_of(graph, kernel->donors[i]);
   }
   *out = (kiln_group){.name = info->name,
@@ -179,8 +213,9 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
                       .output_count = node->output_count,
                       .outputs = outputs,
                       .work = kernel->work,
+                      .shape = kernel->shape,
                       .runs = info->runs};
-  return NULL;
+  return kernel->shape ? describe_dims(arena, graph, out, outputs) : NULL;
 }
 
 /* -- Text -- */

@@ -18,19 +18,19 @@ kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_pro
   return NULL;
 }
 
-kiln_status *kiln__program_make(const kiln_executor *ex, kiln_profile *profile, kiln_pipeline_id id,
+kiln_status *kiln__program_make(const kiln_executor *ex, const kiln_variant *of, kiln_pipeline_id id,
                                 kiln_pass_runner *runner, kiln_program *out) {
   const kiln_graph *origin = ex->source.graph;
   switch (id) {
     case KILN_PIPELINE_profile:
       KILN_TRY(kiln__program_make(ex, NULL, KILN_PIPELINE_simple, runner, out));
       KILN_TRY(kiln_pipeline_run(runner, out->graph, id));
-      if (profile) kiln_profile_annotate(profile, out->graph);
+      if (of) kiln_profile_annotate(of->profile, out->graph);
       return NULL;
     case KILN_PIPELINE_optimize:
-      KILN_TRY(kiln__program_make(ex, profile, KILN_PIPELINE_profile, runner, out));
+      KILN_TRY(kiln__program_make(ex, of, KILN_PIPELINE_profile, runner, out));
       KILN_TRY(kiln_pipeline_run(runner, out->graph, id));
-      return kiln_pipeline_run(runner, out->graph, KILN_PIPELINE_guard);
+      return kiln__program_guard(out->graph, of->history, runner);
     case KILN_PIPELINE_noopt:
     case KILN_PIPELINE_bare:
       if (ex->function) origin = ex->function->graph;
@@ -39,6 +39,14 @@ kiln_status *kiln__program_make(const kiln_executor *ex, kiln_profile *profile, 
   }
   KILN_TRY(kiln__program_copy(ex->jit, origin, out));
   return kiln_pipeline_run(runner, out->graph, id);
+}
+
+kiln_status *kiln__program_guard(kiln_graph *graph, const kiln_shape_history *history,
+                                 kiln_pass_runner *runner) {
+  graph->history = history;
+  kiln_status *status = kiln_pipeline_run(runner, graph, KILN_PIPELINE_guard);
+  graph->history = NULL;
+  return status;
 }
 
 static uint64_t hash_block(const kiln_block *block, uint64_t hash) {

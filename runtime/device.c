@@ -58,6 +58,7 @@ static void copy(const kiln_device *self, void *to, const void *from, size_t byt
 
 typedef struct range_run {
   const kiln_group *group;
+  const kiln_kernel_work *work;
   const kiln_kernel_args *args;
   size_t scratch_bytes; /* of each worker */
 } range_run;
@@ -65,10 +66,10 @@ typedef struct range_run {
 static void run_range(void *data, int64_t begin, int64_t end, int worker) {
   const range_run *run = data;
   kiln_kernel_args args = *run->args;
-  kiln_kernel_box box = run->group->work.grid;
+  kiln_kernel_box box = run->work->grid;
   if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
-  box.begin[run->group->work.axis] = begin;
-  box.end[run->group->work.axis] = end;
+  box.begin[run->work->axis] = begin;
+  box.end[run->work->axis] = end;
   run->group->fn(&args, &box);
 }
 
@@ -76,9 +77,12 @@ static void run_range(void *data, int64_t begin, int64_t end, int worker) {
 static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_group *group,
                            const kiln_kernel_args *given) {
   (void)self;
-  const int64_t extent = group->work.grid.end[group->work.axis];
-  const bool split = call->pool && extent / 2 >= group->work.grain;
-  const size_t each = (group->work.scratch_bytes + 63) & ~(size_t)63;
+  kiln_kernel_work work = group->work;
+  if (group->shape && !kiln_kernel_shape_work(group->shape, given->symbols, &work))
+    return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
+  const int64_t extent = work.grid.end[work.axis];
+  const bool split = call->pool && extent / 2 >= work.grain;
+  const size_t each = (work.scratch_bytes + 63) & ~(size_t)63;
   const size_t bytes = split ? each * (size_t)kiln_pool_threads(call->pool) : each;
   kiln_kernel_args args = *given;
   if (bytes > 0) {
@@ -86,10 +90,10 @@ static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_
     if (!args.scratch) return kiln_status_oom();
   }
   if (split || kiln_budget_may_end(&call->budget)) {
-    range_run run = {group, &args, each};
-    kiln_pool_for(call->pool, extent, group->work.grain, run_range, &run);
+    range_run run = {group, &work, &args, each};
+    kiln_pool_for(call->pool, extent, work.grain, run_range, &run);
   } else {
-    group->fn(&args, &group->work.grid);
+    group->fn(&args, &work.grid);
   }
   if (args.scratch) kiln_cache_free(&call->cache, args.scratch, bytes);
   return NULL;

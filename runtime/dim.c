@@ -10,7 +10,6 @@
 #include "base/cursor.h"
 
 enum { MAX_NODES = 64, MAX_DEPTH = 16 }; /* written out; of parentheses that are read */
-#define MOST ((int64_t)1 << 40)
 
 typedef kiln__dim_node node;
 
@@ -139,7 +138,7 @@ static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 
 void kiln__dim_range_of_atom(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
   *least = 2;
-  *most = MOST;
+  *most = KILN_DIM_MOST;
   if (!kiln_dim_is_expression(atom)) return;
   *least = node_of(dims, atom)->least;
   *most = node_of(dims, atom)->most;

@@ -30,6 +30,7 @@ enum {
   KILN_SUM_TERMS = 12,
   KILN_SUM_FACTORS = 6,
 };
+#define KILN_DIM_MOST ((int64_t)1 << 40) /* the greatest that a symbol stands for */
 static inline bool kiln_dim_is_number(kiln_dim d) { return d >= 0; }
 static inline bool kiln_dim_is_known(kiln_dim d) { return d != KILN_DIM_UNKNOWN; }
 static inline kiln_dim kiln_dim_symbol(int number) { return -2 - (kiln_dim)number; }

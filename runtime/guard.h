@@ -9,20 +9,40 @@
 #pragma once
 
 #include "runtime/call.h"
+#include "runtime/dim_program.h"
 #include "runtime/operand.h"
 
 typedef struct kiln_guard_entry {
   uint64_t key_word, key_mask;
   uint8_t rank;
   bool check_dims; /* sizes and strides */
-  int64_t *dims;   /* sizes[rank] then strides[rank]; in the plan's arena */
+  bool some;       /* of them: those that are numbers */
+  kiln_dim *dims;  /* sizes[rank] then strides[rank]; in the plan's arena */
 } kiln_guard_entry;
+
+/* Of a guard for many sizes. A symbol is bound by the size where it stands first, and is what sizes
+ * of symbols may be: 2 or more. Every other dimension that is no number must be what its expression
+ * makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0 and s1 are sizes of x;
+ * x's first stride must be s1, and y's size s0. */
+enum { KILN_GUARD_SYMBOLS = 64, KILN_GUARD_ROOM = 512 };
+typedef struct kiln_guard_place {
+  int entry, dim; /* in its `dims` */
+} kiln_guard_place;
+typedef struct kiln_guard_symbols {
+  int symbol_count;             /* at most KILN_GUARD_SYMBOLS */
+  const kiln_guard_place *bind; /* of each; entry -1: it is none of this guard's */
+  int relation_count;
+  const kiln_guard_place *relations;
+  const kiln_dim_program *program; /* what they must be; room and results within KILN_GUARD_ROOM */
+} kiln_guard_symbols;
 
 typedef struct kiln_guard_desc {
   int count;
   uint32_t stress; /* chance of 2^32 that it fails although its types match */
   kiln_guard_entry *entries;
   const kiln_operand *at;         /* where the entries' values stand */
+  const kiln_guard_symbols *symbols; /* NULL: there are none */
+  int symbols_at;                    /* where its symbols stand in the frame's */
   uint64_t hash;                  /* of key words and dims */
   uint32_t hits, misses;          /* counters, runtime/counter.h */
   struct kiln_guard_watch *watch; /* NULL: nobody is told of misses */
@@ -44,8 +64,21 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, const k
   if (v->tag != KILN_TAG_TENSOR) return false;
   const kiln_tensor *t = v->u.tensor;
   if ((kiln_guard_word(t, grad_mode) ^ entry->key_word) & entry->key_mask) return false;
-  return !entry->check_dims || memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
+  if (!entry->check_dims) return true;
+  if (__builtin_expect(!entry->some, 1))
+    return memcmp(t->dims, entry->dims, 2 * sizeof(int64_t) * entry->rank) == 0;
+  for (int i = 0; i < 2 * entry->rank; i++) {
+    if (kiln_dim_is_number(entry->dims[i]) && entry->dims[i] != t->dims[i]) return false;
+  }
+  return true;
 }
+/* The entry whose dimensions are not those that the symbols ask for; -1: there is none. All entries
+ * hold. */
+int kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                       const kiln_ivalue *constants);
+/* The symbols of a guard that holds. */
+void kiln_guard_bind(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                     const kiln_ivalue *constants, int64_t *out_symbols);
 /* All entries, in order. */
 static inline bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_ivalue *registers,
                                     const kiln_ivalue *constants, bool grad_mode) {
@@ -53,7 +86,7 @@ static inline bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_iva
     const kiln_ivalue *v = kiln_operand_read(guard->at[i], registers, constants);
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) return false;
   }
-  return true;
+  return !guard->symbols || kiln_guard_unbound(guard, registers, constants) < 0;
 }
 /* The same for a run, which flag stress_bailout may let fail. Counts nothing. */
 static inline bool kiln_guard_check(const kiln_guard_desc *guard, const kiln_ivalue *registers,

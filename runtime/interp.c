@@ -98,6 +98,7 @@ static size_t frame_bytes(const kiln_plan *plan) {
   size_t values = (size_t)plan->register_count + (size_t)plan->max_in + (size_t)plan->max_entered;
   size_t bytes = sizeof(kiln_frame) + values * sizeof(kiln_ivalue);
   if (plan->sink) bytes += (size_t)plan->record_count * sizeof(kiln_type_record);
+  bytes += (size_t)plan->symbol_count * sizeof(int64_t);
   return (bytes + 15) & ~(size_t)15;
 }
 
@@ -139,6 +140,7 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
     f->records = (kiln_type_record *)(values + count);
     for (int i = 0; i < plan->record_count; i++) kiln_type_record_init(&f->records[i]);
   }
+  f->symbols = (int64_t *)(void *)((char *)f + frame_bytes(plan)) - plan->symbol_count;
   m->top = f;
   call->recursion += counts;
   *out_frame = f;
@@ -365,6 +367,7 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
   (*out_frame)->borrows_self = borrows;
   if (borrows) (*out_frame)->regs[0] = args[0];
   for (int i = borrows; i < count; i++) (*out_frame)->regs[i] = kiln_ivalue_retain(args[i]);
+  if (plan->entry_guard) kiln_guard_bind(plan->entry_guard, args, NULL, (*out_frame)->symbols);
   return NULL;
 }
 

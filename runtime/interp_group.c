@@ -5,6 +5,20 @@ enum { GROUP_VALUES = 256 }; /* most tensors and scalars of a group: jit keeps b
 
 /* -- Fused groups -- */
 
+/* What symbols make of a group's outputs. */
+static kiln_status *work_out(const kiln_group *group, const int64_t *symbols, int64_t *dims,
+                             kiln_group_output *outputs) {
+  int64_t room[KILN_GROUP_DIMS];
+  if (!kiln_dim_program_run(group->dims, symbols, room, dims))
+    return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
+  for (int i = 0; i < group->output_count; i++) {
+    outputs[i] = group->outputs[i];
+    outputs[i].sizes = dims + outputs[i].first;
+    outputs[i].strides = outputs[i].sizes + outputs[i].rank;
+  }
+  return NULL;
+}
+
 static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *out,
                                       kiln_tensor **out_tensor) {
   if (out->contiguous) {
@@ -33,7 +47,8 @@ static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out
 }
 
 static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
-                               const kiln_operand *o, int in_count, kiln_tensor **outs) {
+                               const kiln_group_output *outputs, const kiln_operand *o,
+                               int in_count, kiln_tensor **outs) {
   const void *data[GROUP_VALUES];
   kiln_kernel_scalar scalars[GROUP_VALUES];
   int tensors = 0, scalar_count = 0;
@@ -47,15 +62,26 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     }
   }
   for (int i = 0; i < group->output_count; i++) {
-    outs[i] = take_donor(f, &group->outputs[i], o);
-    if (!outs[i]) KILN_TRY(make_group_output(call, &group->outputs[i], &outs[i]));
+    outs[i] = take_donor(f, &outputs[i], o);
+    if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
   const kiln_kernel_args args = {
-      .data = (void *const *)data, .scalars = scalars, .closure = group->closure};
+      .data = (void *const *)data,
+      .scalars = scalars,
+      .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
+      .closure = group->closure};
   KILN_TRY(group->device->launch(group->device, call, group, &args));
   kiln_count(&call->tally, group->runs);
   return NULL;
+}
+
+static kiln_status *call_symbolic(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                                  const kiln_operand *o, int in_count, kiln_tensor **outs) {
+  kiln_group_output outputs[GROUP_VALUES];
+  int64_t dims[KILN_GROUP_DIMS];
+  KILN_TRY(work_out(group, f->symbols + group->symbols_at, dims, outputs));
+  return call_group(call, f, group, outputs, o, in_count, outs);
 }
 
 kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr *in,
@@ -65,7 +91,9 @@ kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr
   KILN_CHECK(in->in_count + group->output_count <= GROUP_VALUES && group->fn &&
              in->out_count == group->output_count);
   memset(outs, 0, sizeof *outs * (size_t)group->output_count);
-  kiln_status *status = call_group(call, f, group, o, in->in_count, outs);
+  kiln_status *status = group->shape
+                            ? call_symbolic(call, f, group, o, in->in_count, outs)
+                            : call_group(call, f, group, group->outputs, o, in->in_count, outs);
   kiln__frame_release_moved(call, f, o, in->in_count);
   for (int i = 0; i < group->output_count; i++) { /* NULL where it failed: the frame ends */
     kiln__frame_write(call, f, o[in->in_count + i], kiln_of_tensor(outs[i]));
@@ -83,6 +111,8 @@ void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in
   if (__builtin_expect(!holds && guard->watch, 0)) {
     guard->watch->missed(guard->watch, guard, f->regs, f->constants, call->grad_mode);
   }
+  if (holds && guard->symbols)
+    kiln_guard_bind(guard, f->regs, f->constants, f->symbols + guard->symbols_at);
   kiln__frame_release_moved(call, f, o, in->in_count);
   kiln__frame_write(call, f, o[in->in_count], kiln_bool(holds));
 }

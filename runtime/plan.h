@@ -34,7 +34,7 @@
 
 #include "runtime/guard.h"
 #include "runtime/kernel.h"
-#include "runtime/kernel_abi.h"
+#include "runtime/kernel_shape.h"
 #include "runtime/record.h"
 #include "runtime/source.h"
 
@@ -95,11 +95,14 @@ typedef struct kiln_callable {
   kiln_fork_flag fork;   /* of the function of a FORK */
 } kiln_callable;
 
+enum { KILN_GROUP_DIMS = 512 };
+
 /* A fused kernel and how to call it. Filled by jit from codegen's kernel. */
 typedef struct kiln_group_output {
   kiln_dtype dtype;
   int rank;
-  const kiln_dim *sizes, *strides; /* numbers */
+  const kiln_dim *sizes, *strides; /* numbers; of a group with symbols NULL */
+  int first;                       /* there: of its sizes, then strides, in the group's `dims` */
   bool contiguous;
   uint32_t donors; /* operands in whose memory the kernel could write it, bits 1 << i */
   int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
@@ -113,7 +116,11 @@ typedef struct kiln_group {
   int output_count;
   const kiln_group_output *outputs;
   kiln_kernel_work work;
-  uint32_t runs; /* a counter */
+  /* Of a kernel for many sizes: NULL for others. */
+  const kiln_kernel_shape *shape;
+  const kiln_dim_program *dims; /* of all outputs; within KILN_GROUP_DIMS */
+  int symbols_at;               /* in the frame's symbols */
+  uint32_t runs;                /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the
@@ -154,6 +161,8 @@ struct kiln_plan {
   int guard_count;
   const kiln_group *groups;
   int group_count;
+  int symbol_count;                   /* of all guards */
+  const kiln_guard_desc *entry_guard; /* that holds before the plan starts, and has symbols; NULL */
   int record_count;        /* records of a profiling plan */
   kiln_profile_sink *sink; /* NULL in plans that do not profile */
   const kiln_type *const *types;

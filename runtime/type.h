@@ -186,6 +186,8 @@ static inline bool kiln_type_is_tensor(const kiln_type *type) {
 }
 /* Dtype, sizes, strides and device are all known and static. */
 bool kiln_type_is_complete_tensor(const kiln_type *type);
+/* The same, but that its dimensions may be expressions. */
+bool kiln_type_has_dims(const kiln_type *type);
 /* Slot of an attribute, -1 when there is none. */
 int kiln_type_find_attribute(const kiln_type *cls, kiln_str name);
 /* The attributes of a class, which is new; memory in `arena`. */

@@ -170,14 +170,23 @@ bool kiln_type_is_mutable(const kiln_type *type) {
   return false;
 }
 
-bool kiln_type_is_complete_tensor(const kiln_type *type) {
+bool kiln_type_has_dims(const kiln_type *type) {
   const kiln_tensor_detail *d = type->detail;
   if (type->kind != KILN_TYPE_TENSOR || !d || d->dtype == KILN_DTYPE_NONE || d->rank < 0 ||
       d->device < 0 || (d->rank > 0 && !d->has_strides)) {
     return false;
   }
   for (int i = 0; i < d->rank; i++) {
-    if (d->sizes[i] < 0 || d->strides[i] < 0) return false;
+    if (!kiln_dim_is_known(d->sizes[i]) || !kiln_dim_is_known(d->strides[i])) return false;
+  }
+  return true;
+}
+
+bool kiln_type_is_complete_tensor(const kiln_type *type) {
+  if (!kiln_type_has_dims(type)) return false;
+  for (int i = 0; i < type->detail->rank; i++) {
+    if (!kiln_dim_is_number(type->detail->sizes[i])) return false;
+    if (!kiln_dim_is_number(type->detail->strides[i])) return false;
   }
   return true;
 }

@@ -269,6 +269,8 @@ static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *ins
   switch (inst->op) {
     case KILN_LOOP_const: return emit_constant(e, inst);
     case KILN_LOOP_scalar: return emit_scalar(e, inst);
+    case KILN_LOOP_dim:
+      return kiln__llvm_emit_splat(e, kiln__llvm_emit_dim(e, inst->offset), e->width);
     case KILN_LOOP_cast: return emit_cast(e, inst);
     case KILN_LOOP_select:
       return LL->BuildSelect(BUILD, args[0], select_operand(e, inst->args[1]),

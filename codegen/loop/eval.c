@@ -473,6 +473,8 @@ static void run_inst(running *run, int k, int n) {
   } else {
     if (inst->op == KILN_LOOP_const)
       put_number(r, inst->dtype, inst->imm.f, inst->imm.i);
+    else if (inst->op == KILN_LOOP_dim)
+      put_number(r, inst->dtype, 0, number_of(run, inst->offset));
     else
       put_scalar(r, inst->dtype, run->args->scalars[inst->index]);
     fill_strip(r, e->size, n);

@@ -88,7 +88,8 @@ double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
     case KILN_LOOP_load:
     case KILN_LOOP_store: return 0.05;
     case KILN_LOOP_const:
-    case KILN_LOOP_scalar: return 0;
+    case KILN_LOOP_scalar:
+    case KILN_LOOP_dim: return 0;
     case KILN_LOOP_div:
     case KILN_LOOP_sqrt: return 0.15;
     default: return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH ? 0.4 : 0.03;

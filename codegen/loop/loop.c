@@ -165,6 +165,11 @@ int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar) {
   return nest->body.count - 1;
 }
 
+int kiln_loop_dim(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dim dim) {
+  push(fn, nest, KILN_LOOP_dim, KILN_DTYPE_I64)->offset = dim;
+  return nest->body.count - 1;
+}
+
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype) {
   kiln_dtype from = nest->body.data[value].dtype;
   if (from == dtype) return value;

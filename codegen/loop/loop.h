@@ -77,7 +77,7 @@ typedef struct kiln_loop_inst {
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
   int index;        /* load, store: buffer; scalar: its number; REDUCE, FIND: how many loops */
-  kiln_dim offset;  /* load, store: elements from the buffer's first; OPEN: iterations */
+  kiln_dim offset;  /* load, store: elements from the buffer's first; OPEN: iterations; dim: it */
   kiln_dim strides[KILN_LOOP_MAX_RANK]; /* of the nest's loops, then of those open in the body */
   union {
     int64_t i; /* const of I and B */
@@ -136,6 +136,7 @@ int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, 
 /* A constant of any type, from a number. */
 int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value);
 int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar);
+int kiln_loop_dim(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dim dim);
 /* No instruction when it has that type already; goes through f32 to and from f16 and bf16. */
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype);
 /* An opcode of rule SAME, COMPARE or SELECT; unused operands are ignored. */

@@ -156,6 +156,7 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
     if (inst->op == KILN_LOOP_store) KILN_TRY(expect(p, ','));
   }
   if (inst->op == KILN_LOOP_const) KILN_TRY(parse_constant(p, inst));
+  if (inst->op == KILN_LOOP_dim) KILN_TRY(parse_dim(p, &inst->offset));
   if (inst->op == KILN_LOOP_scalar)
     KILN_TRY(parse_number_of(p, 'x', p->fn->scalars.count, &inst->index));
   for (int a = 0; a < info->arity; a++) {

@@ -87,6 +87,10 @@ static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
   if (kiln_loop_is_access(inst)) print_access(text, fn, inst, nest->rank + open);
   if (inst->op == KILN_LOOP_const) print_constant(text, inst);
   if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " x%d", inst->index);
+  if (inst->op == KILN_LOOP_dim) {
+    kiln_text_putc(text, ' ');
+    kiln_dim_print(text, fn->dims, inst->offset);
+  }
   for (int a = 0; a < info->arity; a++)
     kiln_text_printf(text, "%s%%%d", a ? ", " : " ", inst->args[a]);
   if (kiln_loop_reduces(inst->op)) kiln_text_printf(text, " over %d", inst->index);

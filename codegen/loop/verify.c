@@ -244,6 +244,9 @@ static kiln_status *verify_inst(const nest_check *n, int number) {
   if (inst->op == KILN_LOOP_scalar && (inst->index < 0 || inst->index >= n->fn->scalars.count ||
                                        inst->dtype != n->fn->scalars.data[inst->index]))
     REFUSE("%%%d: no such scalar of that type", number);
+  if (inst->op == KILN_LOOP_dim &&
+      (inst->dtype != KILN_DTYPE_I64 || !kiln_dim_is_known(inst->offset)))
+    REFUSE("%%%d: a dimension is i64", number);
   if (inst->op == KILN_LOOP_const && kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_H)
     REFUSE("%%%d: no constants of f16 and bf16", number);
   return NULL;

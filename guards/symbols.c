@@ -1,0 +1,201 @@
+/* symbols.c: sizes that differ from call to call, in the guards of DYNAMIC levels.
+ *
+ * A dimension's history is what it was at earlier levels and is now. Where it was always the same it
+ * stays a number; dimensions that always were alike are one symbol. Of x [8, 64], then [5, 64], and y
+ * [8], then [5], the second level knows x [s0, 64], y [s0]. So two sizes that are equal by accident
+ * are two symbols as soon as they once were not. A level without any history follows PyTorch's rule:
+ * every size from 2 on is a symbol, equal ones the same (JIT executor, GenerateGuard); but sizes of
+ * attributes stay numbers, and so do those that are equal to them, such as the columns that a weight
+ * multiplies. KILN_COMPAT=torch makes no exception. */
+#include <string.h>
+
+#include "guards/region.h"
+
+/* -- Histories -- */
+
+static int input_of(const kiln_ir_value *v) {
+  const bool is_input = v->node == v->node->graph->top->param;
+  return is_input ? v->index : -1;
+}
+
+
+/* Dimension `at` of the value's sizes and strides, now `now`, as its history; gives its length. */
+static int history_of(const kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now,
+                      kiln_dim *out) {
+  const int input = input_of(v);
+  int count = 0;
+  for (int l = 0; input >= 0 && l < s->history->level_count; l++) {
+    const kiln_shape_seen *seen = &s->history->levels[l][input];
+    if (seen->rank == rank && count < KILN_SYMBOL_HISTORY - 1) out[count++] = seen->dims[at];
+  }
+  out[count++] = now;
+  return count;
+}
+
+static kiln_dim symbol_now(const kiln_symbols *s, int64_t now) {
+  for (int i = 0; i < s->count; i++) {
+    if (!s->all[i].is_stride && s->all[i].now == now) return kiln_dim_symbol(i);
+  }
+  return now;
+}
+
+/* What the dimension is. Without a history it is the symbol that has its value, if there is one. */
+static kiln_dim dim_of(kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now) {
+  kiln_symbol key = {.now = now, .is_stride = at >= rank};
+  if (now < 2 || now > KILN_DIM_MOST) return now;
+  key.count = history_of(s, v, rank, at, now, key.history);
+  bool same = true;
+  for (int i = 1; i < key.count; i++) same &= key.history[i] == key.history[0];
+  const bool first = s->history->level_count == 0 && !kiln_map_find_id(&s->fixed, (uint64_t)now);
+  if (same && key.count == 1 && !first && !key.is_stride && s->history->level_count > 0)
+    return symbol_now(s, now);
+  if (same && !(key.count == 1 && first)) return now;
+  for (int i = 0; i < s->count; i++) {
+    const kiln_symbol *known = &s->all[i];
+    if (known->is_stride == key.is_stride && known->count == key.count &&
+        memcmp(known->history, key.history, sizeof *key.history * (size_t)key.count) == 0)
+      return kiln_dim_symbol(i);
+  }
+  if (s->count == KILN_GUARD_SYMBOLS) return now;
+  s->all[s->count] = key;
+  return kiln_dim_symbol(s->count++);
+}
+
+/* -- Types -- */
+
+/* Strides as products of the sizes within, as far as they are such: of a contiguous tensor, a
+ * transposed one, one of channels last. */
+static void find_strides(kiln_symbols *s, const kiln_ir_value *v, const kiln_tensor_detail *d,
+                         const kiln_dim *sizes, kiln_dim *strides) {
+  kiln_dims *dims = kiln_type_table_dims(s->types);
+  bool done[KILN_MAX_RANK] = {false};
+  int64_t reach = 1;
+  kiln_dim product = 1;
+  for (int n = 0; n < d->rank; n++) {
+    int at = -1;
+    for (int i = d->rank - 1; i >= 0; i--) {
+      if (!done[i] && d->sizes[i] != 1 && (at < 0 || d->strides[i] < d->strides[at])) at = i;
+    }
+    if (at < 0) break;
+    done[at] = true;
+    const int64_t stride = d->strides[at];
+    strides[at] = stride == reach ? product : dim_of(s, v, d->rank, d->rank + at, stride);
+    if (__builtin_mul_overflow(stride, d->sizes[at], &reach)) reach = -1;
+    product = kiln_dim_product(dims, strides[at], sizes[at]);
+  }
+  for (int i = d->rank - 1; i >= 0; i--) {
+    if (done[i]) continue; /* one element: what PyTorch gives it, or anything */
+    const bool last = i + 1 == d->rank;
+    const int64_t within = last ? 1 : d->strides[i + 1] * d->sizes[i + 1];
+    strides[i] = d->strides[i];
+    if (d->strides[i] == within)
+      strides[i] = last ? 1 : kiln_dim_product(dims, strides[i + 1], sizes[i + 1]);
+  }
+}
+
+const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, const kiln_type *type) {
+  if (!s || !kiln_type_is_complete_tensor(type)) return type;
+  kiln_tensor_detail d = *type->detail;
+  kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  for (int i = 0; i < d.rank; i++) sizes[i] = dim_of(s, v, d.rank, i, d.sizes[i]);
+  find_strides(s, v, type->detail, sizes, strides);
+  for (int i = 0; i < d.rank; i++) {
+    if (!kiln_dim_is_known(strides[i])) return type;
+  }
+  d.sizes = sizes;
+  d.strides = strides;
+  d.dims = kiln_type_table_dims(s->types);
+  return kiln_type_tensor(s->types, &d);
+}
+
+void kiln__symbols_begin(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims) {
+  s->fixed = kiln_map_in(scratch);
+  for (int i = 0; i < claims->count; i++) {
+    const kiln_ir_value *v = (const kiln_ir_value *)(uintptr_t)claims->entries[i].id;
+    const kiln_type *type = claims->entries[i].value;
+    if (!type || !kiln_node_is(v->node, KILN_OP_prim_GetAttr)) continue;
+    for (int d = 0; d < type->detail->rank; d++)
+      kiln_map_set_id(&s->fixed, (uint64_t)type->detail->sizes[d], s);
+  }
+  if (s->history->level_count == 0) return;
+  /* Those of the inputs come first: what has no history may be one of them. */
+  for (int i = 0; i < claims->count; i++) {
+    const kiln_ir_value *v = (const kiln_ir_value *)(uintptr_t)claims->entries[i].id;
+    const kiln_type *type = claims->entries[i].value;
+    const int rank = type && kiln_type_is_complete_tensor(type) ? type->detail->rank : 0;
+    kiln_dim history[KILN_SYMBOL_HISTORY];
+    for (int d = 0; d < rank && input_of(v) >= 0; d++) {
+      const int64_t now = type->detail->sizes[d];
+      if (history_of(s, v, rank, d, now, history) > 1) (void)dim_of(s, v, rank, d, now);
+    }
+  }
+}
+
+/* -- Agreement -- */
+
+static bool is_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t value) {
+  int64_t symbols[KILN_GUARD_SYMBOLS], found;
+  if (kiln_dim_is_number(d)) return d == value;
+  for (int i = 0; i < s->count; i++) symbols[i] = s->all[i].now;
+  const kiln_dim_program *p =
+      kiln_dim_program_create(scratch, kiln_type_table_dims(s->types), &d, 1);
+  int64_t *room = KILN_NEW_ARRAY(scratch, int64_t, kiln_dim_program_room(p) + 1);
+  return p->symbol_count <= s->count && kiln_dim_program_run(p, symbols, room, &found) &&
+         found == value;
+}
+
+bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
+                         const kiln_type *now) {
+  const kiln_tensor_detail *a = type->detail, *b = now->detail;
+  if (!kiln_type_has_dims(type) || !kiln_type_is_complete_tensor(now)) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->requires_grad != b->requires_grad)
+    return false;
+  for (int i = 0; i < a->rank; i++) {
+    if (!is_worth(s, scratch, a->sizes[i], b->sizes[i])) return false;
+    if (b->sizes[i] != 1 && !is_worth(s, scratch, a->strides[i], b->strides[i])) return false;
+  }
+  return true;
+}
+
+/* -- Groups -- */
+
+typedef struct retyping {
+  const kiln_symbols *symbols;
+  kiln_arena *scratch;
+  KILN_VEC(kiln_ir_value *) values;
+  KILN_VEC(const kiln_type *) types; /* before */
+} retyping;
+
+static void set_type(retyping *r, kiln_ir_value *v, const kiln_type *type) {
+  kiln_vec_push(r->scratch, &r->values, v);
+  kiln_vec_push(r->scratch, &r->types, v->type);
+  v->type = type;
+}
+
+/* The types of a node's results follow from those of its operands, and are what they were. */
+static bool retype_node(retyping *r, kiln_node *n) {
+  const int first = r->types.count;
+  if (kiln_node_is(n, KILN_OP_prim_Constant)) return true;
+  for (int i = 0; i < n->output_count; i++) {
+    kiln_ir_value *v = n->outputs[i];
+    if (kiln_type_is_tensor(v->type)) set_type(r, v, kiln_type_unshaped(n->graph->types, v->type));
+  }
+  (void)kiln_shape_infer(n->graph, n);
+  for (int i = first; i < r->types.count; i++) {
+    if (!kiln__symbols_agree(r->symbols, r->scratch, r->values.data[i]->type, r->types.data[i]))
+      return false;
+  }
+  return true;
+}
+
+bool kiln__symbols_retype(const kiln_symbols *s, kiln_arena *scratch, kiln_graph *body,
+                          const kiln_type *const *inputs) {
+  retyping r = {.symbols = s, .scratch = scratch};
+  bool good = true;
+  for (int i = 0; i < kiln_graph_input_count(body); i++) {
+    if (inputs[i]) set_type(&r, kiln_graph_input(body, i), inputs[i]);
+  }
+  for (kiln_node *n = body->top->first; n && good; n = n->next) good = retype_node(&r, n);
+  for (int i = r.values.count - 1; !good && i >= 0; i--) r.values.data[i]->type = r.types.data[i];
+  return good;
+}

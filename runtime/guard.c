@@ -1,0 +1,33 @@
+/* guard.c: symbols of guards. */
+#include "runtime/guard.h"
+
+/* One of the tensor's sizes, or of its strides behind them. */
+static int64_t dim_at(const kiln_guard_desc *guard, kiln_guard_place place,
+                      const kiln_ivalue *registers, const kiln_ivalue *constants) {
+  return kiln_operand_read(guard->at[place.entry], registers, constants)->u.tensor->dims[place.dim];
+}
+
+void kiln_guard_bind(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                     const kiln_ivalue *constants, int64_t *out_symbols) {
+  const kiln_guard_symbols *s = guard->symbols;
+  for (int i = 0; i < s->symbol_count; i++)
+    out_symbols[i] = s->bind[i].entry < 0 ? 0 : dim_at(guard, s->bind[i], registers, constants);
+}
+
+int kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                       const kiln_ivalue *constants) {
+  const kiln_guard_symbols *s = guard->symbols;
+  int64_t symbols[KILN_GUARD_SYMBOLS], room[KILN_GUARD_ROOM], wanted[KILN_GUARD_ROOM];
+  kiln_guard_bind(guard, registers, constants, symbols);
+  for (int i = 0; i < s->symbol_count; i++) {
+    const bool fits = symbols[i] >= 2 && symbols[i] <= KILN_DIM_MOST;
+    if (s->bind[i].entry >= 0 && !fits) return s->bind[i].entry;
+  }
+  if (s->relation_count == 0) return -1;
+  if (!kiln_dim_program_run(s->program, symbols, room, wanted)) return s->relations[0].entry;
+  for (int i = 0; i < s->relation_count; i++) {
+    if (dim_at(guard, s->relations[i], registers, constants) != wanted[i])
+      return s->relations[i].entry;
+  }
+  return -1;
+}
