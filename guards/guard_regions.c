@@ -325,7 +325,7 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     types[i] = v->type;
   }
   if (!has_room(&f->region.checks)) return false;
-  return !f->region.symbols || kiln__symbols_retype(f->region.symbols, scratch, body, types);
+  return !f->region.symbols || kiln__symbols_retype(f->region.symbols, f->region.pass, body, types);
 }
 
 /* -- Regions -- */
@@ -465,7 +465,7 @@ kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   if (g.symbols) {
     const bool torch = pass->env->flags.compat == KILN_COMPAT_TORCH;
     const kiln_map none = kiln_map_in(pass->scratch);
-    kiln__symbols_begin(&symbols, pass->scratch, torch ? &none : &g.claims);
+    kiln__symbols_begin(&symbols, pass, torch ? &none : &g.claims);
   }
   mark_effects(kiln_pass_alias(pass), pass->graph->top);
   guard_block(&g, pass->graph->top);

@@ -22,15 +22,16 @@ typedef struct kiln_symbols {
   kiln_symbol all[KILN_GUARD_SYMBOLS];
 } kiln_symbols;
 /* `claims` are types of the profile, by value. */
-void kiln__symbols_begin(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims);
+void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claims);
 /* The type that a guard checks of a value which has `type` now; `s` NULL: that one. */
 const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, const kiln_type *type);
 /* Whether a type of symbols is the one that there is now. */
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
                          const kiln_type *now);
 /* Gives a group's values the types that follow from those of its inputs (NULL: as it is). False,
- * and nothing is changed: they do not, or are not what there is now. */
-bool kiln__symbols_retype(const kiln_symbols *s, kiln_arena *scratch, kiln_graph *body,
+ * and nothing is changed: they do not, or are not what there is now, or there is no such kernel: it
+ * adds [s0] to [3], and s0 is 3 now. */
+bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs);
 
 /* Nodes of one block that one guard will cover. */

@@ -108,14 +108,24 @@ const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, con
   return kiln_type_tensor(s->types, &d);
 }
 
-void kiln__symbols_begin(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims) {
-  s->fixed = kiln_map_in(scratch);
+static void fix_sizes(kiln_symbols *s, const kiln_type *type) {
+  if (!type || type->kind != KILN_TYPE_TENSOR || !type->detail) return;
+  for (int d = 0; d < type->detail->rank; d++)
+    kiln_map_set_id(&s->fixed, (uint64_t)type->detail->sizes[d], s);
+}
+static void fix_constants(kiln_symbols *s, const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) fix_constants(s, n->blocks[b]);
+    if (kiln_node_is(n, KILN_OP_prim_Constant)) fix_sizes(s, n->outputs[0]->type);
+  }
+}
+
+void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claims) {
+  s->fixed = kiln_map_in(pass->scratch);
+  if (claims->count > 0) fix_constants(s, pass->graph->top);
   for (int i = 0; i < claims->count; i++) {
     const kiln_ir_value *v = (const kiln_ir_value *)(uintptr_t)claims->entries[i].id;
-    const kiln_type *type = claims->entries[i].value;
-    if (!type || !kiln_node_is(v->node, KILN_OP_prim_GetAttr)) continue;
-    for (int d = 0; d < type->detail->rank; d++)
-      kiln_map_set_id(&s->fixed, (uint64_t)type->detail->sizes[d], s);
+    if (kiln_node_is(v->node, KILN_OP_prim_GetAttr)) fix_sizes(s, claims->entries[i].value);
   }
   if (s->history->level_count == 0) return;
   /* Those of the inputs come first: what has no history may be one of them. */
@@ -188,14 +198,15 @@ static bool retype_node(retyping *r, kiln_node *n) {
   return true;
 }
 
-bool kiln__symbols_retype(const kiln_symbols *s, kiln_arena *scratch, kiln_graph *body,
+bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs) {
-  retyping r = {.symbols = s, .scratch = scratch};
+  retyping r = {.symbols = s, .scratch = pass->scratch};
   bool good = true;
   for (int i = 0; i < kiln_graph_input_count(body); i++) {
     if (inputs[i]) set_type(&r, kiln_graph_input(body, i), inputs[i]);
   }
   for (kiln_node *n = body->top->first; n && good; n = n->next) good = retype_node(&r, n);
+  good = good && pass->lowers(body);
   for (int i = r.values.count - 1; !good && i >= 0; i--) r.values.data[i]->type = r.types.data[i];
   return good;
 }

@@ -23,6 +23,8 @@ typedef struct kiln_pass {
   bool changed;        /* set by the pass */
   kiln_text *report;   /* what analyses print, in lines of "# "; NULL: nobody reads it */
   void *context;       /* of the runner's owner */
+  /* Whether there will be a kernel of a group. */
+  bool (*lowers)(const kiln_graph *group);
   /* Hears of every refusal; may be NULL. */
   void (*refuse)(struct kiln_pass *pass, const kiln_node *node, kiln_reason reason,
                  const char *detail);

@@ -2,6 +2,7 @@
 #include "jit/pass_run.h"
 
 #include "base/budget.h"
+#include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "profiler/profile.h"
@@ -73,6 +74,17 @@ kiln_status *kiln_pass_quota_init(kiln_pass_quota *quota, const kiln_env *env) {
     quota->runs[id] = (uint32_t)limit;
   }
   return NULL;
+}
+
+static bool lowers(const kiln_graph *group) {
+  kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(group->arena));
+  kiln_reason reason;
+  kiln_loop_fn *fn;
+  kiln_status *status = kiln_codegen_lower(group, scratch, &reason, &fn);
+  const bool good = status == NULL;
+  kiln_status_destroy(status);
+  kiln_arena_destroy(scratch);
+  return good;
 }
 
 kiln_status *kiln_pass_runner_init(kiln_pass_runner *r, kiln_env *env, kiln_pass_quota *quota) {
@@ -235,6 +247,7 @@ kiln_status *kiln_pass_run(kiln_pass_runner *r, kiln_graph *graph, kiln_pass_id 
                            .fold_left = &r->quota->fold_left,
                            .groups_left = r->groups_left,
                            .context = r->context,
+                           .lowers = lowers,
                            .report = r->report,
                            .refuse = r->refuse}};
   kiln_status *status = run_pass(&job);
