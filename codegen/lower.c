@@ -302,15 +302,18 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
 }
 
 /* The map of the first input, reduced dimensions without loops, of the map of a result, which has
- * these dimensions or not. */
+ * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
+ * and its rows are the same. */
 static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln__lower_map *map) {
-  const int rank = kiln_node_input(node, 0)->type->detail->rank;
+  const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
+  const int rank = detail->rank;
   kiln__lower_map kept = {.rank = rank};
   for (int d = 0, at = 0; d < rank; d++) {
     const bool reduced = mask >> d & 1;
     kept.dims[d] = (kiln__lower_dim){0, -1};
     if (map->rank == rank) at = d;
     if (!reduced) kept.dims[d] = map->dims[at++];
+    if (detail->sizes[d] == 1) kept.dims[d] = (kiln__lower_dim){0, -1};
   }
   return kept;
 }
