@@ -210,7 +210,7 @@ static void cut_grid(kiln_kernel_info *info) {
 }
 
 static double nest_cost(const kiln_loop_nest *nest) {
-  double cost = 0, points = 1, around[KILN_LOOP_MAX_RANK + 1];
+  double cost = 0, points = 1, around[KILN_LOOP_MAX_RANK + 1] = {0};
   int open = 0;
   for (int d = 0; d < nest->rank; d++) points *= (double)nest->extents[d];
   for (int i = 0; i < nest->body.count; i++) {
