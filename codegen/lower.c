@@ -298,8 +298,9 @@ static bool named_dims(const kiln_node *node, int rank, uint64_t *mask) {
   const int64_t count = is_list ? v->u.list->count : v->tag == KILN_TAG_INT;
   for (int64_t i = 0; i < count; i++) {
     int64_t dim = is_list ? v->u.list->items[i].u.i : v->u.i;
+    if (rank == 0 && (dim == 0 || dim == -1)) continue;
     if (dim < 0) dim += rank;
-    if (dim < 0 || dim >= rank) return rank == 0; /* 0 and -1 are allowed then */
+    if (dim < 0 || dim >= rank || (*mask >> dim & 1)) return false; /* that raises */
     *mask |= UINT64_C(1) << dim;
   }
   return true;
@@ -315,20 +316,26 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
   if (e->dims == KILN__ROWS_named) return d && named_dims(node, rank, out_mask);
   const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
   if (!d || !v || v->tag != KILN_TAG_LIST || v->u.list->count > rank) return false;
+  for (int64_t i = 0; i < v->u.list->count; i++) { /* what differs raises */
+    if (v->u.list->items[i].u.i != d->sizes[rank - v->u.list->count + i]) return false;
+  }
   *out_mask &= ~((UINT64_C(1) << (rank - v->u.list->count)) - 1);
   return true;
 }
 
 /* The map of the first input, reduced dimensions without loops, of the map of a result, which has
- * these dimensions or not. */
+ * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
+ * and its rows are the same. */
 static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln__lower_map *map) {
-  const int rank = kiln_node_input(node, 0)->type->detail->rank;
+  const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
+  const int rank = detail->rank;
   kiln__lower_map kept = {.rank = rank};
   for (int d = 0, at = 0; d < rank; d++) {
     const bool reduced = mask >> d & 1;
     kept.dims[d] = (kiln__lower_dim){0, -1};
     if (map->rank == rank) at = d;
     if (!reduced) kept.dims[d] = map->dims[at++];
+    if (detail->sizes[d] == 1) kept.dims[d] = (kiln__lower_dim){0, -1};
   }
   return kept;
 }

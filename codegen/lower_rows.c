@@ -96,6 +96,10 @@ static int softmax_input(kiln__lowering *l, const kiln_node *node, int value) {
   return kiln__lower_cast(l, value, compute_of(node));
 }
 static void begin_softmax(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln_ivalue *third = kiln_ir_value_constant(kiln_node_input(node, 2));
+  if (!third) kiln__lower_refuse(l, KILN_REASON_not_constant);
+  /* _softmax's half_to_float */
+  if (third && third->tag == KILN_TAG_BOOL && third->u.b) kiln__lower_refuse(l, KILN_REASON_raises);
   int x = softmax_input(l, node, open_rows(l, node, rows, KILN_DTYPE_NONE));
   const int most = rows->values[0] = reduce(l, KILN_LOOP_amax, x, rows);
   close_rows(l, rows);
@@ -137,10 +141,17 @@ ROWS_BEGIN(layer_norm) {
   const int root = OP1(sqrt, OP2(add, variance, kiln__lower_const(l, dtype, eps)));
   rows->values[1] = OP2(div, kiln__lower_const(l, dtype, 1), root);
 }
-/* Weight or bias: of the last dimensions. */
+/* Weight or bias: of the last dimensions, or the operator raises. */
 static int of_columns(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
                       kiln_dtype dtype) {
   if (!kiln__lower_is_tensor(node, i)) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  const kiln_tensor_detail *d = kiln_node_input(node, i)->type->detail;
+  const kiln_tensor_detail *self = kiln_node_input(node, 0)->type->detail;
+  const kiln_ivalue *shape = kiln_ir_value_constant(kiln_node_input(node, 1));
+  bool same = d && shape && d->rank == shape->u.list->count;
+  for (int k = 0; same && k < d->rank; k++)
+    same = d->sizes[k] == self->sizes[self->rank - d->rank + k];
+  if (!same) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dtype own = kiln__lower_input_dtype(node, i);
   const bool fits = own == kiln__lower_input_dtype(node, 0) || own == dtype;
   return fits ? kiln__lower_input(l, node, i, map, dtype)

@@ -28,7 +28,8 @@ static bool is_of_rows(const kiln_tensor_detail *t, const kiln_tensor_detail *sp
   int at = 0;
   for (int d = 0; d < space->rank; d++) {
     if (mask >> d & 1) continue;
-    if (at >= t->rank || t->sizes[at++] != space->sizes[d]) return false;
+    if (at >= t->rank || t->sizes[at] != space->sizes[d]) return false;
+    at++;
   }
   return at == t->rank;
 }

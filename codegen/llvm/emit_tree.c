@@ -16,7 +16,7 @@ typedef struct place {
   LLVMValueRef left; /* of a partial step: its elements; NULL: all lanes are there */
   LLVMValueRef mask;
   LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_REDUCE_LANES */
-  LLVMValueRef *reductions; /* rows: the accumulators that it adds to */
+  LLVMValueRef *reductions; /* the accumulators that it adds to */
 } place;
 
 typedef struct tree {
@@ -325,7 +325,7 @@ static void accumulate(const tree *t, int i, const place *p) {
   const kiln_dtype dtype = operand_dtype(t, i);
   const bool strip = in_strip(t, i);
   LLVMValueRef mask = strip && p->left ? p->mask : NULL, lane = lane_at(t, i, p);
-  LLVMValueRef at = offset_by(e, dtype, strip ? p->reductions[i] : e->reductions[i], lane);
+  LLVMValueRef at = offset_by(e, dtype, p->reductions[i], lane);
   LLVMValueRef x = e->values[inst->args[0]], y = inst->args[1] < 0 ? x : e->values[inst->args[1]];
   if (mask) x = LL->BuildSelect(BUILD, mask, x, first_value(t, i), "");
   if (mask) y = LL->BuildSelect(BUILD, mask, y, first_value(t, i), "");
@@ -373,7 +373,7 @@ static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMVal
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  LLVMValueRef x[KILN_REDUCE_LANES], k[KILN_REDUCE_LANES] = {0};
+  LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
   for (int v = 0; v < vectors_of(t, i); v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
@@ -561,11 +561,12 @@ static void emit_columns(const tree *t) {
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
   loop l = loop_begin(e, first);
   t->s->counters[inner] = l.counter;
-  emit_range(t, 0, count, &(place){.loop = inner});
+  emit_range(t, 0, count, &(place){.loop = inner, .reductions = e->reductions});
   loop_end(e, l, e->width, end);
   end_if(e, behind);
   behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
-  place p = {.loop = inner, .left = binary(e, LLVMSub, last, end)};
+  place p = {.loop = inner, .reductions = e->reductions};
+  p.left = binary(e, LLVMSub, last, end);
   p.mask = kiln__llvm_emit_mask(e, p.left);
   t->s->counters[inner] = end;
   emit_range(t, 0, count, &p);
@@ -575,7 +576,7 @@ static void emit_columns(const tree *t) {
 static void emit_nest_loops(const tree *t, int depth) {
   kiln__llvm_emitter *e = t->e;
   if (depth == t->nest->rank) {
-    emit_range(t, 0, t->nest->body.count, &(place){.loop = -1});
+    emit_range(t, 0, t->nest->body.count, &(place){.loop = -1, .reductions = e->reductions});
   } else if (depth == t->nest->rank - 1 && !t->rows) {
     emit_columns(t);
   } else {

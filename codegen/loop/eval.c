@@ -266,7 +266,7 @@ int64_t kiln_eval_own_bytes(const kiln_eval_program *program) {
 static void copy_strip(void *to, int64_t to_stride, const void *from, int64_t from_stride, int size,
                        int n) {
   if (to_stride == 1 && from_stride == 1) {
-    memcpy(to, from, (size_t)(n * size));
+    memcpy(to, from, (size_t)n * (size_t)size);
     return;
   }
 #define COPY(type)                                                         \

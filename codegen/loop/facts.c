@@ -203,7 +203,7 @@ static void add_part(parts *p, kiln_dim runs, double cost) {
 }
 
 static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *p) {
-  kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1];
+  kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0};
   int open = 0;
   for (int d = 0; d < nest->rank; d++) runs = kiln_dim_product(fn->dims, runs, nest->extents[d]);
   for (int i = 0; i < nest->body.count; i++) {

@@ -95,7 +95,7 @@ enum { LOOK = 1 << 14 }; /* degrees between two looks at the limits */
     int64_t left = KILN_BUDGET_ITEMS;                                                       \
     for (int64_t i = 0; i < n; i++) {                                                       \
       const T x = ((const T *)xs)[i], degree = ((const T *)degrees)[i];                     \
-      const int64_t steps = degree >= 0 && degree < LOOK ? (int64_t)degree : 0;             \
+      const int64_t steps = degree >= 0 && degree < (T)LOOK ? (int64_t)degree : 0;          \
       if (kiln_budget_spent(&left, 64 + 4 * steps)) break;                                  \
       KILN_TRY(value_##T(call, kind, shifted ? x + x - 1 : x, degree, (T *)to + i));        \
     }                                                                                       \

@@ -380,13 +380,34 @@ static bool says_dynamic(const model *m) {
   return false;
 }
 
-static void test_dynamic_levels_are_static_and_say_so(void **state) {
+/* One kernel for every number of rows from 2 on; one row is a level of its own. */
+static void test_dynamic_level(void **state) {
   (void)state;
   model m;
   model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
-  for (int i = 0; i < 3; i++) call_rows(&m, 4);
-  assert_int_equal(counters(&m).compiled_runs, 2);
-  assert_true(says_dynamic(&m));
+  for (int64_t rows = 2; rows < 40; rows++) call_rows(&m, rows);
+  assert_int_equal(counters(&m).groups, 1);
+  assert_int_equal(counters(&m).compiled_runs, 37);
+  assert_int_equal(counters(&m).guard_misses, 0);
+  assert_false(says_dynamic(&m));
+  for (int i = 0; i < 3; i++) call_rows(&m, 1);
+  assert_int_equal(counters(&m).groups, 2);
+  assert_int_equal(counters(&m).compiled_runs, 39);
+  model_close(&m);
+}
+
+/* What differs between levels becomes symbols: the second level has rows, of which the first did
+ * not know that they change. */
+static void test_dynamic_after_static(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2;DYNAMIC,5", NULL});
+  for (int64_t rows = 2; rows < 40; rows++) call_rows(&m, rows);
+  const kiln_counters c = counters(&m);
+  assert_int_equal(c.groups, 3);
+  assert_int_equal(c.max_depth, 2);
+  assert_int_equal(c.profiled_runs, 3);
   model_close(&m);
 }
 
@@ -595,7 +616,8 @@ int main(void) {
       cmocka_unit_test(test_failed_run_leaves_no_trace),
       cmocka_unit_test(test_small_group_is_refused),
       cmocka_unit_test(test_stress_bailout),
-      cmocka_unit_test(test_dynamic_levels_are_static_and_say_so),
+      cmocka_unit_test(test_dynamic_level),
+      cmocka_unit_test(test_dynamic_after_static),
       cmocka_unit_test(test_bailout_depth_keeps_the_first_levels),
       cmocka_unit_test(test_loop_and_if),
       cmocka_unit_test(test_no_arguments),
