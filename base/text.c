@@ -9,9 +9,11 @@ kiln_text kiln_text_in(kiln_arena *arena) {
   return (kiln_text){.arena = arena, .data = (char *)(uintptr_t)empty};
 }
 
-/* Makes room for `more` bytes and the terminator. */
+/* Makes room for `more` bytes and the terminator. A long text is asked for in time, not only when
+ * it grows. */
 static char *reserve(kiln_text *text, size_t more) {
   size_t need;
+  kiln_arena_step(text->arena);
   if (__builtin_add_overflow(text->len + 1, more, &need)) kiln_scope_oom();
   if (need > text->capacity) {
     size_t capacity = text->capacity ? text->capacity * 2 : 64;

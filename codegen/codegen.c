@@ -238,9 +238,7 @@ static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn, ki
                                kiln_reason *out_reason) {
   static const kiln_eval_backend *const backends[KILN_ISA__COUNT] = {
       [KILN_ISA_V2] = &kiln__eval_v2,
-#if KILN_KERNEL_ISAS > 1
       [KILN_ISA_AVX2] = &kiln__eval_avx2,
-#endif
 #if KILN_KERNEL_ISAS > 2
       [KILN_ISA_AVX512] = &kiln__eval_avx512,
 #endif

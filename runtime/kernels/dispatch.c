@@ -25,11 +25,11 @@
 /* Those that the build's option isa asks for. */
 static const kiln_dispatch tables[] = {
     TABLE(V2, v2),
-#if defined(__x86_64__) && KILN_KERNEL_ISAS > 1
+#if defined(__x86_64__)
     TABLE(AVX2, avx2),
-#endif
-#if defined(__x86_64__) && KILN_KERNEL_ISAS > 2
+#if KILN_KERNEL_ISAS > 2
     TABLE(AVX512, avx512),
+#endif
 #endif
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A child of this process; 0: there is none. */
+/* A child of this process; 0: there is none. One that the system is reaping is none. */
 static inline pid_t find_child(void) {
   pid_t found = 0;
   DIR *folder = opendir("/proc");
@@ -14,11 +14,13 @@ static inline pid_t find_child(void) {
   for (const struct dirent *entry; !found && (entry = readdir(folder));) {
     char path[64];
     int pid, parent = 0;
+    char state;
     if (sscanf(entry->d_name, "%d", &pid) != 1) continue;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *file = fopen(path, "re");
     if (!file) continue;
-    if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == getpid()) found = pid;
+    const int read = fscanf(file, "%*d (%*[^)]) %c %d", &state, &parent);
+    if (read == 2 && parent == getpid() && state != 'X') found = pid;
     fclose(file);
   }
   closedir(folder);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "test/unit/unit.h"
 
 static kiln_mem *mem;
@@ -110,6 +111,12 @@ static kiln_status *walk(kiln_arena *arena) {
   for (int64_t i = 0; i < INT64_MAX; i++) kiln_arena_step(arena);
   return NULL;
 }
+/* Into room that is there. */
+static kiln_status *write_text(kiln_arena *arena) {
+  kiln_text text = kiln_text_in(arena);
+  for (int64_t i = 0; i < INT64_MAX; i++) kiln_text_putc(&text, 'a'), text.len = 0;
+  return NULL;
+}
 
 /* The budget is left with the scope. */
 static kiln_status *enter(kiln_budget *budget, kiln_arena *arena,
@@ -132,6 +139,8 @@ static void arenas_leave_the_scope(void **state) {
   kiln_arena_reset(arena);
   kiln_budget time = begin((kiln_limits){.time_ms = 5});
   assert_error(run(arena, &time, walk), KILN_LIMIT, "5 ms");
+  kiln_budget text = begin((kiln_limits){.time_ms = 5});
+  assert_error(run(arena, &text, write_text), KILN_LIMIT, "5 ms");
   kiln_budget again = begin((kiln_limits){.time_ms = 5});
   assert_error(run(arena, &again, grow), KILN_LIMIT, "5 ms");
   kiln_arena_reset(arena);
