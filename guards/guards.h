@@ -89,8 +89,8 @@ void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, cons
 
 /* -- Symbols -- */
 
-/* A tensor that stood where a graph's input is: sizes, then strides. Those of an earlier guard may be
- * its symbols. */
+/* A tensor that stood where a graph's input is: sizes, then strides. Those of an earlier guard may
+ * be its symbols. */
 typedef struct kiln_shape_seen {
   int rank; /* -1: not known */
   const kiln_dim *dims;

@@ -1,12 +1,12 @@
 /* symbols.c: sizes that differ from call to call, in the guards of DYNAMIC levels.
  *
- * A dimension's history is what it was at earlier levels and is now. Where it was always the same it
- * stays a number; dimensions that always were alike are one symbol. Of x [8, 64], then [5, 64], and y
- * [8], then [5], the second level knows x [s0, 64], y [s0]. So two sizes that are equal by accident
- * are two symbols as soon as they once were not. A level without any history follows PyTorch's rule:
- * every size from 2 on is a symbol, equal ones the same (JIT executor, GenerateGuard); but sizes of
- * attributes stay numbers, and so do those that are equal to them, such as the columns that a weight
- * multiplies. KILN_COMPAT=torch makes no exception. */
+ * A dimension's history is what it was at earlier levels and is now. Where it was always the same
+ * it stays a number; dimensions that always were alike are one symbol. Of x [8, 64], then [5, 64],
+ * and y [8], then [5], the second level knows x [s0, 64], y [s0]. So two sizes that are equal by
+ * accident are two symbols as soon as they once were not. A level without any history follows
+ * PyTorch's rule: every size from 2 on is a symbol, equal ones the same (JIT executor,
+ * GenerateGuard); but sizes of attributes stay numbers, and so do those that are equal to them,
+ * such as the columns that a weight multiplies. KILN_COMPAT=torch makes no exception. */
 #include <string.h>
 
 #include "guards/region.h"
@@ -17,7 +17,6 @@ static int input_of(const kiln_ir_value *v) {
   const bool is_input = v->node == v->node->graph->top->param;
   return is_input ? v->index : -1;
 }
-
 
 /* Dimension `at` of the value's sizes and strides, now `now`, as its history; gives its length. */
 static int history_of(const kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now,
@@ -93,7 +92,8 @@ static void find_strides(kiln_symbols *s, const kiln_ir_value *v, const kiln_ten
   }
 }
 
-const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, const kiln_type *type) {
+const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v,
+                                    const kiln_type *type) {
   if (!s || !kiln_type_is_complete_tensor(type)) return type;
   kiln_tensor_detail d = *type->detail;
   kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];

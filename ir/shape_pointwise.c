@@ -62,7 +62,8 @@ static bool find_strides(kiln_shape_query *q, int rank, const kiln_dim *sizes,
     }
     return true;
   }
-  if (!first || !alike || first->rank != rank || !kiln__shape_is_dense(q, first, false)) return false;
+  if (!first || !alike || first->rank != rank || !kiln__shape_is_dense(q, first, false))
+    return false;
   for (int i = 0; i < rank; i++) {
     if (first->sizes[i] != sizes[i]) return false;
     strides[i] = first->strides[i];

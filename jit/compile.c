@@ -296,8 +296,8 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 
 /* -- The optimised plan, step by step -- */
 
-/* What the guards of earlier variants have of the graph's inputs; NULL: the level has static shapes.
- * Under KILN_COMPAT=torch nothing is remembered. */
+/* What the guards of earlier variants have of the graph's inputs; NULL: the level has static
+ * shapes. Under KILN_COMPAT=torch nothing is remembered. */
 static const kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
   if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - j->depth)) return NULL;
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);

@@ -89,8 +89,8 @@ typedef struct kiln_variant {
   int first_group;          /* how many groups its method had before */
   kiln_profile *profile;    /* owned; NULL: never profiled */
   const kiln_shape_history *history; /* of a DYNAMIC level, or NULL */
-  kiln_plan *instrumented;  /* owned; NULL when the level has ended, as: */
-  kiln_program recorded;    /* its graph */
+  kiln_plan *instrumented;           /* owned; NULL when the level has ended, as: */
+  kiln_program recorded;             /* its graph */
 } kiln_variant;
 
 typedef struct kiln_executor {

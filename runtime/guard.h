@@ -40,12 +40,12 @@ typedef struct kiln_guard_desc {
   int count;
   uint32_t stress; /* chance of 2^32 that it fails although its types match */
   kiln_guard_entry *entries;
-  const kiln_operand *at;         /* where the entries' values stand */
+  const kiln_operand *at;            /* where the entries' values stand */
   const kiln_guard_symbols *symbols; /* NULL: there are none */
   int symbols_at;                    /* where its symbols stand in the frame's */
-  uint64_t hash;                  /* of key words and dims */
-  uint32_t hits, misses;          /* counters, runtime/counter.h */
-  struct kiln_guard_watch *watch; /* NULL: nobody is told of misses */
+  uint64_t hash;                     /* of key words and dims */
+  uint32_t hits, misses;             /* counters, runtime/counter.h */
+  struct kiln_guard_watch *watch;    /* NULL: nobody is told of misses */
 } kiln_guard_desc;
 
 /* Who wants to know why a guard failed. Filled by guards/. */
