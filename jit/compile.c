@@ -226,12 +226,37 @@ kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
 
 /* -- Fallbacks -- */
 
+/* What the guard before a FallbackGraph asks of the values that it hands on. */
+static const kiln_shape_seen *find_seen(kiln_compile_job *j, const kiln_node *fallback) {
+  const kiln_node *branch = fallback->block->owner;
+  if (!branch || !kiln_node_is(branch, KILN_OP_prim_If)) return NULL;
+  const kiln_node *check = kiln_node_input(branch, 0)->node;
+  if (!kiln_node_is_type_check(check)) return NULL;
+  const kiln_guard_checks checks = kiln_guard_checks_of(j->scratch, check);
+  kiln_map types = kiln_map_in(j->scratch);
+  for (int i = 0; i < checks.values.count; i++)
+    kiln_map_set_ptr(&types, checks.values.data[i], (void *)(uintptr_t)checks.types.data[i]);
+  kiln_shape_seen *seen = KILN_NEW_ARRAY(j->arena, kiln_shape_seen, fallback->input_count + 1);
+  for (int i = 0; i < fallback->input_count; i++) {
+    const kiln_type *type = kiln_map_find_ptr(&types, kiln_node_input(fallback, i));
+    seen[i].rank = -1;
+    if (!type || !kiln_type_has_dims(type)) continue;
+    const kiln_tensor_detail *d = type->detail;
+    kiln_dim *dims = KILN_NEW_ARRAY(j->arena, kiln_dim, 2 * d->rank + 1);
+    for (int k = 0; k < d->rank; k++) dims[k] = d->sizes[k], dims[d->rank + k] = d->strides[k];
+    seen[i] = (kiln_shape_seen){d->rank, dims};
+  }
+  return seen;
+}
+
 /* The executor of what a FallbackGraph holds: its results become one tuple. */
-static kiln_status *make_region(kiln_compile_job *j, kiln_graph *subgraph, kiln_executor **out) {
+static kiln_status *make_region(kiln_compile_job *j, const kiln_node *node, kiln_graph *subgraph,
+                                kiln_executor **out) {
   kiln_executor *region = add_executor(j, "fallback_function");
   region->base_depth = region->level = j->depth + 1;
   region->callable.call_counter = kiln_counter_book_new(&j->jit->book, 1);
   region->callable.arg_count = kiln_graph_input_count(subgraph);
+  region->seen = find_seen(j, node);
   *out = region;
   kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);
   int count = kiln_graph_output_count(subgraph);
@@ -265,7 +290,7 @@ static kiln_status *replace_fallback(kiln_node *node, kiln_arena *scratch, kiln_
   KILN_CHECK(subgraph);
   const kiln_type **elems = KILN_NEW_ARRAY(scratch, const kiln_type *, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) elems[i] = kiln_node_output(node, i)->type;
-  if (j) KILN_TRY(make_region(j, subgraph, &region));
+  if (j) KILN_TRY(make_region(j, node, subgraph, &region));
   kiln_ir_value *function = append_fallback_constant(node, region);
   kiln_node *call = kiln_node_create_id(graph, KILN_OP_prim_CallFunction);
   kiln_node *unpack = kiln_node_create_id(graph, KILN_OP_prim_TupleUnpack);
@@ -296,13 +321,14 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 
 /* -- The optimised plan, step by step -- */
 
-/* What the guards of earlier variants have of the graph's inputs; NULL: the level has static
- * shapes. Under KILN_COMPAT=torch nothing is remembered. */
+/* What the guards before the region and of earlier variants have of the graph's inputs; NULL: the
+ * level has static shapes. Under KILN_COMPAT=torch nothing is remembered. */
 static const kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
   if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - j->depth)) return NULL;
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
   KILN_VEC(const kiln_shape_seen *) levels = {0};
   const bool remember = j->jit->env.flags.compat != KILN_COMPAT_TORCH;
+  if (remember && j->ex->seen) kiln_vec_push(j->arena, &levels, j->ex->seen);
   for (const kiln_variant *v = j->ex->variants; remember && v; v = v->next) {
     if (!v->guard) continue;
     kiln_shape_seen *seen = KILN_NEW_ARRAY(j->arena, kiln_shape_seen, input_count + 1);

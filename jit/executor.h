@@ -104,6 +104,7 @@ typedef struct kiln_executor {
   int level;                 /* that is being made, or was made last */
   int tries;                 /* compile jobs that ran out of their budget */
   int group_count;           /* names of a root's groups */
+  const kiln_shape_seen *seen; /* of its arguments, by the guard before it; NULL: none is */
   kiln_program source;       /* what levels start from; a root's is made at its first call */
   const char *site;          /* lasting name: method#digest; written under the jit's lock as well */
   kiln_variant *building;    /* of the level being profiled; likewise */
