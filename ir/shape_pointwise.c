@@ -46,7 +46,7 @@ static bool row_major(const kiln_shape_query *q, int rank, const kiln_dim *sizes
   for (int i = rank - 1; i >= 0; i--) {
     if (!kiln_dim_is_known(within)) return false;
     strides[i] = within;
-    within = kiln_dim_product(q->dims, within, sizes[i]);
+    if (sizes[i] != 0) within = kiln_dim_product(q->dims, within, sizes[i]);
   }
   return true;
 }
