@@ -5,61 +5,64 @@
 enum { LANES = KILN_REDUCE_LANES };
 
 /* In `expression` a is what was reduced so far, b and c are the next. */
-#define STEP(acc, i, expression)                          \
-  ({                                                      \
-    T a = (acc), b = ((const T *)x)[i], c = ((const T *)y)[i]; \
-    (void)b, (void)c;                                     \
-    (T)(expression);                                      \
+#define STEP(acc, i, expression)    \
+  ({                                \
+    T a = (acc), b = p[i], c = q[i]; \
+    (void)b, (void)c;               \
+    (T)(expression);                \
   })
-#define REDUCE_FNS(name, suffix, type, unsigned_type, is_bool, expression)                         \
-  static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) {   \
-    typedef type T __attribute__((unused));                                                        \
-    typedef unsigned_type U __attribute__((unused));                                               \
-    T *l = lanes;                                                                                  \
-    int i = 0;                                                                                     \
-    for (; i < n && lane % LANES != 0; i++, lane++)                                                \
-      l[lane % LANES] = STEP(l[lane % LANES], i, expression);                                      \
-    for (; i + 4 * LANES <= n; i += 4 * LANES) {                                                   \
-      KILN_IVDEP                                                                                   \
-      for (int j = 0; j < LANES; j++) {                                                            \
-        T t = STEP(l[j], i + j, expression);                                                       \
-        t = STEP(t, i + j + LANES, expression);                                                    \
-        t = STEP(t, i + j + 2 * LANES, expression);                                                \
-        l[j] = STEP(t, i + j + 3 * LANES, expression);                                             \
-      }                                                                                            \
-    }                                                                                              \
-    for (; i + LANES <= n; i += LANES) {                                                           \
-      KILN_IVDEP                                                                                   \
-      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], i + j, expression);                        \
-    }                                                                                              \
-    KILN_IVDEP                                                                                     \
-    for (int j = 0; j < n - i; j++) l[j] = STEP(l[j], i + j, expression);                          \
-  }                                                                                                \
-  static void columns_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,        \
-                                        int rows, int columns) {                                   \
-    typedef type T __attribute__((unused));                                                        \
-    typedef unsigned_type U __attribute__((unused));                                               \
-    for (int r = 0; r < rows; r++) {                                                               \
-      T *l = (T *)lanes + (lane + r) % LANES * columns;                                            \
-      KILN_IVDEP                                                                                   \
-      for (int i = 0; i < columns; i++) l[i] = STEP(l[i], r * columns + i, expression);            \
-    }                                                                                              \
-  }                                                                                                \
-  static void fold_##name##_##suffix(void *lanes) {                                                \
-    typedef type T __attribute__((unused));                                                        \
-    typedef unsigned_type U __attribute__((unused));                                               \
-    T *l = lanes;                                                                                  \
-    const T *x = l, *y = l;                                                                        \
-    FOLD(32, expression)                                                                           \
-    FOLD(16, expression)                                                                           \
-    FOLD(8, expression)                                                                            \
-    FOLD(4, expression)                                                                            \
-    FOLD(2, expression)                                                                            \
-    FOLD(1, expression)                                                                            \
+#define REDUCE_FNS(name, suffix, type, unsigned_type, is_bool, expression)                        \
+  static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) { \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    T *l = lanes;                                                                                 \
+    const T *p = x, *q = y;                                                                       \
+    for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                     \
+      l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                     \
+    for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                      \
+      KILN_IVDEP                                                                                  \
+      for (int j = 0; j < LANES; j++) {                                                           \
+        T t = STEP(l[j], j, expression);                                                          \
+        t = STEP(t, j + LANES, expression);                                                       \
+        t = STEP(t, j + 2 * LANES, expression);                                                   \
+        l[j] = STEP(t, j + 3 * LANES, expression);                                                \
+      }                                                                                           \
+    }                                                                                             \
+    for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {                                      \
+      KILN_IVDEP                                                                                  \
+      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], j, expression);                           \
+    }                                                                                             \
+    KILN_IVDEP                                                                                    \
+    for (int j = 0; j < n; j++) l[j] = STEP(l[j], j, expression);                                 \
+  }                                                                                               \
+  static void columns_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,      \
+                                        int rows, int columns) {                                  \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    const T *p = x, *q = y;                                                                       \
+    for (int r = 0; r < rows; r++, p += columns, q += columns) {                                  \
+      T *l = (T *)lanes + (lane + r) % LANES * columns;                                           \
+      KILN_IVDEP                                                                                  \
+      for (int i = 0; i < columns; i++) l[i] = STEP(l[i], i, expression);                         \
+    }                                                                                             \
+  }                                                                                               \
+  static void fold_##name##_##suffix(void *lanes) {                                               \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    T *l = lanes;                                                                                 \
+    FOLD(32, expression)                                                                          \
+    FOLD(16, expression)                                                                          \
+    FOLD(8, expression)                                                                           \
+    FOLD(4, expression)                                                                           \
+    FOLD(2, expression)                                                                           \
+    FOLD(1, expression)                                                                           \
   }
-#define FOLD(w, expression) \
-  KILN_IVDEP                \
-  for (int j = 0; j < w; j++) l[j] = STEP(l[j], j + w, expression);
+#define FOLD(w, expression)                                         \
+  {                                                                 \
+    const T *p = l + w, *q = p;                                     \
+    KILN_IVDEP                                                      \
+    for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression);   \
+  }
 
 #define REDUCED_FLOAT_FI(float_expression, int_expression) float_expression
 #define REDUCED_INT_FI(float_expression, int_expression) int_expression
