@@ -11,12 +11,13 @@ enum { LANES = KILN_REDUCE_LANES };
     (void)b, (void)c;               \
     (T)(expression);                \
   })
-#define REDUCE_FNS(name, suffix, type, unsigned_type, is_bool, expression)                        \
+#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression) \
   static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) { \
     typedef type T __attribute__((unused));                                                       \
     typedef unsigned_type U __attribute__((unused));                                              \
     T *l = lanes;                                                                                 \
     const T *p = x, *q = y;                                                                       \
+    if (!((classes) & (class))) return;                                                           \
     for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                     \
       l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                     \
     for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                      \
@@ -40,6 +41,7 @@ enum { LANES = KILN_REDUCE_LANES };
     typedef type T __attribute__((unused));                                                       \
     typedef unsigned_type U __attribute__((unused));                                              \
     const T *p = x, *q = y;                                                                       \
+    if (!((classes) & (class))) return;                                                           \
     for (int r = 0; r < rows; r++, p += columns, q += columns) {                                  \
       T *l = (T *)lanes + (lane + r) % LANES * columns;                                           \
       KILN_IVDEP                                                                                  \
@@ -50,6 +52,7 @@ enum { LANES = KILN_REDUCE_LANES };
     typedef type T __attribute__((unused));                                                       \
     typedef unsigned_type U __attribute__((unused));                                              \
     T *l = lanes;                                                                                 \
+    if (!((classes) & (class))) return;                                                           \
     FOLD(32, expression)                                                                          \
     FOLD(16, expression)                                                                          \
     FOLD(8, expression)                                                                           \
@@ -66,36 +69,36 @@ enum { LANES = KILN_REDUCE_LANES };
 
 #define REDUCED_FLOAT_FI(float_expression, int_expression) float_expression
 #define REDUCED_INT_FI(float_expression, int_expression) int_expression
-#define REDUCERS_REDUCE(name, eval)                                     \
-  REDUCE_FNS(name, f32, float, float, 0, REDUCED_FLOAT_##eval)          \
-  REDUCE_FNS(name, f64, double, double, 0, REDUCED_FLOAT_##eval)        \
-  REDUCE_FNS(name, u8, uint8_t, uint32_t, 0, REDUCED_INT_##eval)        \
-  REDUCE_FNS(name, i8, int8_t, uint32_t, 0, REDUCED_INT_##eval)         \
-  REDUCE_FNS(name, i16, int16_t, uint32_t, 0, REDUCED_INT_##eval)       \
-  REDUCE_FNS(name, i32, int32_t, uint32_t, 0, REDUCED_INT_##eval)       \
-  REDUCE_FNS(name, i64, int64_t, uint64_t, 0, REDUCED_INT_##eval)       \
-  REDUCE_FNS(name, b1, uint8_t, uint32_t, 1, REDUCED_INT_##eval)
-#define REDUCERS_LEAF(name, eval)
-#define REDUCERS_STORE(name, eval)
-#define REDUCERS_CAST(name, eval)
-#define REDUCERS_SAME(name, eval)
-#define REDUCERS_COMPARE(name, eval)
-#define REDUCERS_SELECT(name, eval)
-#define REDUCERS_FIND(name, eval)
-#define REDUCERS_OPEN(name, eval)
-#define REDUCERS_END(name, eval)
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, eval)
+#define REDUCERS_REDUCE(name, classes, eval)                                     \
+  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)          \
+  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)        \
+  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)        \
+  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)         \
+  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)
+#define REDUCERS_LEAF(name, classes, eval)
+#define REDUCERS_STORE(name, classes, eval)
+#define REDUCERS_CAST(name, classes, eval)
+#define REDUCERS_SAME(name, classes, eval)
+#define REDUCERS_COMPARE(name, classes, eval)
+#define REDUCERS_SELECT(name, classes, eval)
+#define REDUCERS_FIND(name, classes, eval)
+#define REDUCERS_OPEN(name, classes, eval)
+#define REDUCERS_END(name, classes, eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
 #include "codegen/loop/opcodes.def"
 #undef KILN_LOOP_OP
 #undef REDUCERS_REDUCE
 
 #define REDUCER(name, suffix) \
   {row_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
-#define REDUCERS_REDUCE(name, eval)                                                  \
+#define REDUCERS_REDUCE(name, classes, eval)                                                  \
   [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8), \
                         REDUCER(name, i8),  REDUCER(name, i16), REDUCER(name, i32), \
                         REDUCER(name, i64), REDUCER(name, b1)},
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
 static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
 #include "codegen/loop/opcodes.def"
 };
