@@ -236,18 +236,18 @@ void kiln_compiled_release(kiln_compiled *kernel) {
 
 static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
                                kiln_reason *out_reason) {
-  static const kiln_eval_backend *const backends[KILN_ISA__COUNT] = {
+  static const kiln_eval_table *const tables[KILN_ISA__COUNT] = {
       [KILN_ISA_V2] = &kiln__eval_v2,
       [KILN_ISA_AVX2] = &kiln__eval_avx2,
 #if KILN_KERNEL_ISAS > 2
       [KILN_ISA_AVX512] = &kiln__eval_avx512,
 #endif
   };
-  while (!backends[isa]) isa--;
+  while (!tables[isa]) isa--;
   *out_reason = KILN_REASON_out_of_memory;
-  KILN_TRY(backends[isa]->create(fn, c->mem, scratch, &c->program));
+  KILN_TRY(kiln_eval_create(fn, tables[isa], c->mem, scratch, &c->program));
   c->public.code_bytes = kiln_eval_bytes(c->program);
-  c->public.fn = backends[isa]->run;
+  c->public.fn = kiln_eval_run;
   c->public.closure = c->program;
   return NULL;
 }
@@ -266,7 +266,7 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
 /* What callers must know; a shape becomes the kernel's own. */
 static kiln_status *describe(code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
                              kiln_reason *out_reason) {
-  const int lanes = c->program ? kiln_eval_lanes(c->program) : KILN_LOOP_LANES;
+  const int lanes = c->program ? kiln_eval_lanes() : KILN_LOOP_LANES;
   const int64_t own = c->program ? kiln_eval_own_bytes(c->program) : 0;
   *out_reason = KILN_REASON_too_long;
   KILN_TRY(kiln_loop_info(fn, lanes, own, scratch, &c->public.info));

@@ -1,9 +1,7 @@
-/* eval_ops.h: the arithmetic of the evaluator, generated from opcodes.def (part of eval.c).
+/* eval_ops.h: the arithmetic of the evaluator, generated from opcodes.def (part of eval_isa.c).
  *
  * eval_<op>_<type>(r, x, y, z, n) runs one opcode over n elements. A pair that the verifier refuses
  * has a function too, which is never called. */
-
-typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, int n);
 
 #define BY_TYPE(fn, x) \
   _Generic((x), float: __builtin_##fn##f((float)(x)), double: __builtin_##fn((double)(x)))
@@ -27,57 +25,81 @@ typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, in
       float: __builtin_copysignf((float)(x), (float)(y)), \
       double: __builtin_copysign((double)(x), (double)(y)))
 
-/* Operands that an opcode does not have point to the result: readable, never used. */
-#define STRIP_LOOP(result_type, expression)            \
+/* One vector of the first cache in an iteration is held up by the jump. */
+#ifdef __clang__
+#define EVAL_UNROLL
+#else
+#define EVAL_UNROLL _Pragma("GCC unroll 4")
+#endif
+/* Operands that an opcode does not have are not used. */
+#define BLOCK_LOOP(result_type, expression)            \
+  KILN_IVDEP                                           \
+  EVAL_UNROLL                                          \
   for (int i = 0; i < n; i++) {                        \
     T a = ((const T *)x)[i], b = ((const T *)y)[i];    \
     T c = ((const T *)z)[i];                           \
     (void)b, (void)c;                                  \
     ((result_type *)r)[i] = (result_type)(expression); \
   }
-#define FLOAT_FI(float_expression, int_expression) STRIP_LOOP(T, float_expression)
-#define FLOAT_B(expression) STRIP_LOOP(uint8_t, expression)
+#define FLOAT_FI(float_expression, int_expression) BLOCK_LOOP(T, float_expression)
+#define FLOAT_B(expression) BLOCK_LOOP(uint8_t, expression)
 #define FLOAT_NONE
-#define INT_FI(float_expression, int_expression) STRIP_LOOP(T, int_expression)
-#define INT_B(expression) STRIP_LOOP(uint8_t, expression)
+#define INT_FI(float_expression, int_expression) BLOCK_LOOP(T, int_expression)
+#define INT_B(expression) BLOCK_LOOP(uint8_t, expression)
 #define INT_NONE
 #define INT_MATH(name)
 
-/* Whole vectors: strips are padded. */
-#define VECTOR_LOOP(V, ...)                                   \
-  for (int i = 0; i < n; i += (int)(sizeof(V) / sizeof(T))) { \
-    V a, b, v;                                                \
-    memcpy(&a, (const T *)x + i, sizeof a);                   \
-    memcpy(&b, (const T *)y + i, sizeof b);                   \
-    (void)b;                                                  \
-    v = __VA_ARGS__;                                          \
-    memcpy((T *)r + i, &v, sizeof v);                         \
+/* Vectors; the last one may have fewer elements. */
+#define VECTOR_LOOP(V, arity, ...)                                          \
+  enum { WIDTH = sizeof(V) / sizeof(T) };                                   \
+  for (int i = 0; i < n; i += WIDTH) {                                      \
+    V a = {0}, b = {0}, v;                                                  \
+    if (n - i >= WIDTH) {                                                   \
+      memcpy(&a, (const T *)x + i, sizeof a);                               \
+      if (arity == 2) memcpy(&b, (const T *)y + i, sizeof b);               \
+    } else {                                                                \
+      memcpy(&a, (const T *)x + i, (size_t)(n - i) * sizeof(T));            \
+      if (arity == 2) memcpy(&b, (const T *)y + i, (size_t)(n - i) * sizeof(T)); \
+    }                                                                       \
+    (void)b;                                                                \
+    v = __VA_ARGS__;                                                        \
+    if (n - i >= WIDTH)                                                     \
+      memcpy((T *)r + i, &v, sizeof v);                                     \
+    else                                                                    \
+      memcpy((T *)r + i, &v, (size_t)(n - i) * sizeof(T));                  \
   }
 #define MATH_CALL_1(name, suffix) kiln_math_##name##_##suffix(a)
 #define MATH_CALL_2(name, suffix) kiln_math_##name##_##suffix(a, b)
 
-#define EVAL_FN(name, type, suffix, unsigned_type, is_bool, body)                          \
+/* What the column CLASSES is made of. */
+enum {
+  F = KILN_LOOP_CLASS_F,
+  I = KILN_LOOP_CLASS_I,
+  B = KILN_LOOP_CLASS_B,
+  ANY = KILN_LOOP_CLASS_ANY
+};
+#define EVAL_FN(name, classes, type, suffix, unsigned_type, class, body)                   \
   static void eval_##name##_##suffix(void *r, const void *x, const void *y, const void *z, \
                                      int n) {                                              \
     typedef type T __attribute__((unused));                                                \
     typedef unsigned_type U __attribute__((unused));                                       \
-    enum { IS_BOOL = is_bool };                                                            \
+    enum { IS_BOOL = class == B };                                                         \
     (void)r, (void)x, (void)y, (void)z, (void)n, (void)IS_BOOL;                            \
+    if (!((classes) & (class))) return;                                                    \
     body                                                                                   \
   }
-/* U is at least as wide as int, so that nothing is promoted to a signed type. */
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
-  EVAL_OP_FLOATS(name, arity, eval)                          \
-  EVAL_FN(name, uint8_t, u8, uint32_t, 0, INT_##eval)        \
-  EVAL_FN(name, int8_t, i8, uint32_t, 0, INT_##eval)         \
-  EVAL_FN(name, int16_t, i16, uint32_t, 0, INT_##eval)       \
-  EVAL_FN(name, int32_t, i32, uint32_t, 0, INT_##eval)       \
-  EVAL_FN(name, int64_t, i64, uint64_t, 0, INT_##eval)       \
-  EVAL_FN(name, uint8_t, b1, uint32_t, 1, INT_##eval)
-#define EVAL_OP_FLOATS(name, arity, eval) EVAL_OP_FLOATS_(name, arity, eval)
-#define EVAL_OP_FLOATS_(name, arity, eval)                        \
-  EVAL_FN(name, float, f32, float, 0, FLOAT_F32_##arity##_##eval) \
-  EVAL_FN(name, double, f64, double, 0, FLOAT_F64_##arity##_##eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)       \
+  EVAL_OP_FLOATS(name, arity, classes, eval)                       \
+  EVAL_FN(name, classes, uint8_t, u8, uint32_t, I, INT_##eval)     \
+  EVAL_FN(name, classes, int8_t, i8, uint32_t, I, INT_##eval)      \
+  EVAL_FN(name, classes, int16_t, i16, uint32_t, I, INT_##eval)    \
+  EVAL_FN(name, classes, int32_t, i32, uint32_t, I, INT_##eval)    \
+  EVAL_FN(name, classes, int64_t, i64, uint64_t, I, INT_##eval)    \
+  EVAL_FN(name, classes, uint8_t, b1, uint32_t, B, INT_##eval)
+#define EVAL_OP_FLOATS(name, arity, classes, eval) EVAL_OP_FLOATS_(name, arity, classes, eval)
+#define EVAL_OP_FLOATS_(name, arity, classes, eval)                        \
+  EVAL_FN(name, classes, float, f32, float, F, FLOAT_F32_##arity##_##eval) \
+  EVAL_FN(name, classes, double, f64, double, F, FLOAT_F64_##arity##_##eval)
 /* The arity chooses between one and two operands of a math function. */
 #define FLOAT_F32_0_NONE
 #define FLOAT_F64_0_NONE
@@ -92,36 +114,20 @@ typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, in
 #define FLOAT_F64_2_FI FLOAT_FI
 #define FLOAT_F32_2_B FLOAT_B
 #define FLOAT_F64_2_B FLOAT_B
-#define FLOAT_F32_1_MATH(name) VECTOR_LOOP(kiln_f32v, MATH_CALL_1(name, f32v))
-#define FLOAT_F64_1_MATH(name) VECTOR_LOOP(kiln_f64v, MATH_CALL_1(name, f64v))
-#define FLOAT_F32_2_MATH(name) VECTOR_LOOP(kiln_f32v, MATH_CALL_2(name, f32v))
-#define FLOAT_F64_2_MATH(name) VECTOR_LOOP(kiln_f64v, MATH_CALL_2(name, f64v))
+#define FLOAT_F32_1_MATH(name) VECTOR_LOOP(kiln_f32v, 1, MATH_CALL_1(name, f32v))
+#define FLOAT_F64_1_MATH(name) VECTOR_LOOP(kiln_f64v, 1, MATH_CALL_1(name, f64v))
+#define FLOAT_F32_2_MATH(name) VECTOR_LOOP(kiln_f32v, 2, MATH_CALL_2(name, f32v))
+#define FLOAT_F64_2_MATH(name) VECTOR_LOOP(kiln_f64v, 2, MATH_CALL_2(name, f64v))
 #include "codegen/loop/opcodes.def"
 #undef KILN_LOOP_OP
 
-/* The types in registers, in the order of the tables. */
-#define EVAL_TYPES(X)  \
-  X(F32, f32, float)   \
-  X(F64, f64, double)  \
-  X(U8, u8, uint8_t)   \
-  X(I8, i8, int8_t)    \
-  X(I16, i16, int16_t) \
-  X(I32, i32, int32_t) \
-  X(I64, i64, int64_t) \
-  X(BOOL, b1, uint8_t)
-enum {
-#define TYPE_ENUM(name, suffix, type) EVAL_TYPE_##name,
-  EVAL_TYPES(TYPE_ENUM)
-#undef TYPE_ENUM
-      EVAL_TYPE__COUNT
-};
-static const eval_fn eval_table[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)                  \
   {eval_##name##_f32, eval_##name##_f64, eval_##name##_u8,  eval_##name##_i8, \
    eval_##name##_i16, eval_##name##_i32, eval_##name##_i64, eval_##name##_b1},
+static const eval_fn eval_ops[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
 #include "codegen/loop/opcodes.def"
-#undef KILN_LOOP_OP
 };
+#undef KILN_LOOP_OP
 
 /* -- Casts -- */
 
@@ -156,6 +162,7 @@ static inline int32_t f64_to_i32(double x) {
   static void cast_##from##_to_##to_suffix(void *r, const void *x, const void *y, const void *z, \
                                            int n) {                                              \
     (void)y, (void)z;                                                                            \
+    KILN_IVDEP                                                                                   \
     for (int i = 0; i < n; i++)                                                                  \
       ((to_type *)r)[i] = (to_type)FROM_##kind##_##to(((const from_type *)x)[i]);                \
   }
@@ -176,32 +183,50 @@ CASTS_FROM(i16, int16_t, INT)
 CASTS_FROM(i32, int32_t, INT)
 CASTS_FROM(i64, int64_t, INT)
 CASTS_FROM(b1, uint8_t, INT)
-static const eval_fn cast_table[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
-#define CAST_ROW(name, from, type)                                                        \
+#define CAST_ROW(from)                                                     \
   {cast_##from##_to_f32, cast_##from##_to_f64, cast_##from##_to_u8,  cast_##from##_to_i8, \
-   cast_##from##_to_i16, cast_##from##_to_i32, cast_##from##_to_i64, cast_##from##_to_b1},
-    EVAL_TYPES(CAST_ROW)
-#undef CAST_ROW
-};
+   cast_##from##_to_i16, cast_##from##_to_i32, cast_##from##_to_i64, cast_##from##_to_b1}
+static const eval_fn eval_casts[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
+    CAST_ROW(f32), CAST_ROW(f64), CAST_ROW(u8),  CAST_ROW(i8),
+    CAST_ROW(i16), CAST_ROW(i32), CAST_ROW(i64), CAST_ROW(b1)};
 
-#define HALF_FROM(name, from_type)                                                                \
+/* Lanes behind the last element are 0, and stay where they are. */
+#define HALF_FNS(name)                                                                            \
   static void cast_##name##_to_f32(void *r, const void *x, const void *y, const void *z, int n) { \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
+      const int m = n - i < KILN_MATH_LANES ? n - i : KILN_MATH_LANES;                            \
+      uint16_t narrow[KILN_MATH_LANES] = {0};                                                     \
       kiln_i32v h;                                                                                \
-      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = ((const uint16_t *)x)[i + j];              \
+      if (m == KILN_MATH_LANES)                                                                   \
+        memcpy(narrow, (const uint16_t *)x + i, sizeof narrow);                                   \
+      else                                                                                        \
+        memcpy(narrow, (const uint16_t *)x + i, (size_t)m * sizeof *narrow);                      \
+      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = narrow[j];                                 \
       kiln_f32v v = kiln_math_from_##name##_f32v(h);                                              \
-      memcpy((float *)r + i, &v, sizeof v);                                                       \
+      if (m == KILN_MATH_LANES)                                                                   \
+        memcpy((float *)r + i, &v, sizeof v);                                                     \
+      else                                                                                        \
+        memcpy((float *)r + i, &v, (size_t)m * sizeof(float));                                    \
     }                                                                                             \
   }                                                                                               \
   static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) {   \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
-      kiln_f32v v;                                                                                \
-      memcpy(&v, (const float *)x + i, sizeof v);                                                 \
+      const int m = n - i < KILN_MATH_LANES ? n - i : KILN_MATH_LANES;                            \
+      uint16_t narrow[KILN_MATH_LANES];                                                           \
+      kiln_f32v v = {0};                                                                          \
+      if (m == KILN_MATH_LANES)                                                                   \
+        memcpy(&v, (const float *)x + i, sizeof v);                                               \
+      else                                                                                        \
+        memcpy(&v, (const float *)x + i, (size_t)m * sizeof(float));                              \
       kiln_i32v h = kiln_math_to_##name##_f32v(v);                                                \
-      for (int j = 0; j < KILN_MATH_LANES; j++) ((uint16_t *)r)[i + j] = (uint16_t)h[j];          \
+      for (int j = 0; j < KILN_MATH_LANES; j++) narrow[j] = (uint16_t)h[j];                       \
+      if (m == KILN_MATH_LANES)                                                                   \
+        memcpy((uint16_t *)r + i, narrow, sizeof narrow);                                         \
+      else                                                                                        \
+        memcpy((uint16_t *)r + i, narrow, (size_t)m * sizeof *narrow);                            \
     }                                                                                             \
   }
-HALF_FROM(f16, uint16_t)
-HALF_FROM(bf16, uint16_t)
+HALF_FNS(f16)
+HALF_FNS(bf16)

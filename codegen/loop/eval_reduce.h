@@ -1,51 +1,151 @@
-/* eval_reduce.h: what the evaluator reduces: places of the greatest and the least (part of eval.c).
- *
- * A reduction has one accumulator for each lane. FIND has two: the value and its place. */
+/* eval_reduce.h: what reduces blocks, for opcodes of rule REDUCE and FIND (part of eval_isa.c). */
+
+/* -- Lanes -- */
+
+enum { LANES = KILN_REDUCE_LANES };
+
+/* In `expression` a is what was reduced so far, b and c are the next. */
+#define STEP(acc, i, expression)    \
+  ({                                \
+    T a = (acc), b = p[i], c = q[i]; \
+    (void)b, (void)c;               \
+    (T)(expression);                \
+  })
+#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression) \
+  static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) { \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    T *l = lanes;                                                                                 \
+    const T *p = x, *q = y;                                                                       \
+    if (!((classes) & (class))) return;                                                           \
+    for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                     \
+      l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                     \
+    for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                      \
+      KILN_IVDEP                                                                                  \
+      for (int j = 0; j < LANES; j++) {                                                           \
+        T t = STEP(l[j], j, expression);                                                          \
+        t = STEP(t, j + LANES, expression);                                                       \
+        t = STEP(t, j + 2 * LANES, expression);                                                   \
+        l[j] = STEP(t, j + 3 * LANES, expression);                                                \
+      }                                                                                           \
+    }                                                                                             \
+    for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {                                      \
+      KILN_IVDEP                                                                                  \
+      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], j, expression);                           \
+    }                                                                                             \
+    KILN_IVDEP                                                                                    \
+    for (int j = 0; j < n; j++) l[j] = STEP(l[j], j, expression);                                 \
+  }                                                                                               \
+  static void columns_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,      \
+                                        int rows, int columns) {                                  \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    const T *p = x, *q = y;                                                                       \
+    if (!((classes) & (class))) return;                                                           \
+    for (int r = 0; r < rows; r++, p += columns, q += columns) {                                  \
+      T *l = (T *)lanes + (lane + r) % LANES * columns;                                           \
+      KILN_IVDEP                                                                                  \
+      for (int i = 0; i < columns; i++) l[i] = STEP(l[i], i, expression);                         \
+    }                                                                                             \
+  }                                                                                               \
+  static void fold_##name##_##suffix(void *lanes) {                                               \
+    typedef type T __attribute__((unused));                                                       \
+    typedef unsigned_type U __attribute__((unused));                                              \
+    T *l = lanes;                                                                                 \
+    if (!((classes) & (class))) return;                                                           \
+    FOLD(32, expression)                                                                          \
+    FOLD(16, expression)                                                                          \
+    FOLD(8, expression)                                                                           \
+    FOLD(4, expression)                                                                           \
+    FOLD(2, expression)                                                                           \
+    FOLD(1, expression)                                                                           \
+  }
+#define FOLD(w, expression)                                         \
+  {                                                                 \
+    const T *p = l + w, *q = p;                                     \
+    KILN_IVDEP                                                      \
+    for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression);   \
+  }
+
+#define REDUCED_FLOAT_FI(float_expression, int_expression) float_expression
+#define REDUCED_INT_FI(float_expression, int_expression) int_expression
+#define REDUCERS_REDUCE(name, classes, eval)                                     \
+  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)          \
+  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)        \
+  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)        \
+  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)         \
+  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)       \
+  REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)
+#define REDUCERS_LEAF(name, classes, eval)
+#define REDUCERS_STORE(name, classes, eval)
+#define REDUCERS_CAST(name, classes, eval)
+#define REDUCERS_SAME(name, classes, eval)
+#define REDUCERS_COMPARE(name, classes, eval)
+#define REDUCERS_SELECT(name, classes, eval)
+#define REDUCERS_FIND(name, classes, eval)
+#define REDUCERS_OPEN(name, classes, eval)
+#define REDUCERS_END(name, classes, eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+#undef REDUCERS_REDUCE
+
+#define REDUCER(name, suffix) \
+  {row_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
+#define REDUCERS_REDUCE(name, classes, eval)                                                  \
+  [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8), \
+                        REDUCER(name, i8),  REDUCER(name, i16), REDUCER(name, i32), \
+                        REDUCER(name, i64), REDUCER(name, b1)},
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
+static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
+#include "codegen/loop/opcodes.def"
+};
+#undef KILN_LOOP_OP
 
 /* -- Places -- */
 
-/* Whether x at place i is to be taken instead of the best, at place k: of equal ones and of NaN the
- * first. */
-#define BETTER(x, best, beats, i, k)      \
-  ((x) != (x) ? (best) == (best) || i < k \
-              : (best) == (best) && ((x)beats(best) || ((x) == (best) && i < k)))
-
-/* find_<type>_<op>(best, places, x, first, step, n): lane i is at place first + step x i. */
-typedef void (*find_fn)(void *best, int64_t *places, const void *x, int64_t first, int64_t step,
-                        int n);
-/* join_<type>_<op>(best, places, other, other_places, n) */
-typedef void (*join_fn)(void *best, int64_t *places, const void *other, const int64_t *other_places,
-                        int n);
-#define FIND_FNS(name, suffix, type) \
-  FIND_FN(argmax, suffix, type, >)   \
-  FIND_FN(argmin, suffix, type, <)
-#define FIND_FN(op, suffix, type, beats)                                                      \
-  static void find_##suffix##_##op(void *best, int64_t *places, const void *x, int64_t first, \
-                                   int64_t step, int n) {                                     \
-    type *b = best;                                                                           \
+/* Of equal ones the first is taken, and so is the first NaN. A row's block is searched only where
+ * its greatest is better than what was there: of most rows that is the first block. */
+#define FIND_FNS(name, suffix, type, unsigned_type, is_bool) \
+  FIND_FN(argmax, suffix, type, >, amax)                     \
+  FIND_FN(argmin, suffix, type, <, amin)
+#define BETTER(x, best, beats) ((x)beats(best) || ((x) != (x) && (best) == (best)))
+#define FIND_FN(op, suffix, type, beats, extreme)                                             \
+  static void find_row_##op##_##suffix(void *best, int64_t *place, const void *x,             \
+                                       int64_t first, int n) {                                \
+    type lanes[LANES], *b = best;                                                             \
     const type *v = x;                                                                        \
-    for (int i = 0; i < n; i++) {                                                             \
-      const int64_t place = first + step * i;                                                 \
-      if (BETTER(v[i], b[i], beats, place, places[i])) b[i] = v[i], places[i] = place;        \
-    }                                                                                         \
+    for (int j = 0; j < LANES; j++) lanes[j] = v[0];                                          \
+    row_##extreme##_##suffix(lanes, v, v, 0, n);                                              \
+    fold_##extreme##_##suffix(lanes);                                                         \
+    const type most = lanes[0];                                                               \
+    if (first > 0 && !BETTER(most, *b, beats)) return;                                        \
+    int i = 0;                                                                                \
+    while (most == most ? v[i] != most : v[i] == v[i]) i++;                                   \
+    *b = most;                                                                                \
+    *place = first + i;                                                                       \
   }                                                                                           \
-  static void join_##suffix##_##op(void *best, int64_t *places, const void *other,            \
-                                   const int64_t *other_places, int n) {                      \
+  static void find_columns_##op##_##suffix(void *best, int64_t *places, const void *x,        \
+                                           int64_t first, int rows, int columns) {            \
     type *b = best;                                                                           \
-    const type *v = other;                                                                    \
-    for (int i = 0; i < n; i++) {                                                             \
-      if (BETTER(v[i], b[i], beats, other_places[i], places[i]))                              \
-        b[i] = v[i], places[i] = other_places[i];                                             \
+    for (int r = 0; r < rows; r++) {                                                          \
+      const type *v = (const type *)x + r * columns;                                          \
+      const int64_t place = first + r;                                                        \
+      const uint8_t all = place == 0;                                                         \
+      KILN_IVDEP                                                                              \
+      for (int i = 0; i < columns; i++) {                                                     \
+        const uint8_t takes = (uint8_t)((v[i] beats b[i]) | ((v[i] != v[i]) & (b[i] == b[i])) | all); \
+        b[i] = takes ? v[i] : b[i];                                                           \
+        places[i] = takes ? place : places[i];                                                \
+      }                                                                                       \
     }                                                                                         \
   }
 EVAL_TYPES(FIND_FNS)
-static const find_fn find_table[EVAL_TYPE__COUNT][2] = {
-#define FIND_ROW(name, suffix, type) {find_##suffix##_argmax, find_##suffix##_argmin},
-    EVAL_TYPES(FIND_ROW)
-#undef FIND_ROW
-};
-static const join_fn join_table[EVAL_TYPE__COUNT][2] = {
-#define JOIN_ROW(name, suffix, type) {join_##suffix##_argmax, join_##suffix##_argmin},
-    EVAL_TYPES(JOIN_ROW)
-#undef JOIN_ROW
-};
+#define FINDER(op, suffix) {find_row_##op##_##suffix, find_columns_##op##_##suffix}
+#define FINDER_ROW(op)                                                                      \
+  {FINDER(op, f32), FINDER(op, f64), FINDER(op, u8),  FINDER(op, i8), \
+   FINDER(op, i16), FINDER(op, i32), FINDER(op, i64), FINDER(op, b1)}
+static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax),
+                                                              FINDER_ROW(argmin)};
