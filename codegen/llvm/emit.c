@@ -101,8 +101,9 @@ void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     if (s->levels[i] != level || inst->op == KILN_LOOP_store) continue;
-    e->values[i] = inst->op == KILN_LOOP_load ? load_uniform(e, s, inst, level)
-                                              : kiln__llvm_emit_value(e, inst);
+    e->values[i] = inst->op == KILN_LOOP_load    ? load_uniform(e, s, inst, level)
+                   : inst->op == KILN_LOOP_index ? indices_of(e, s, inst, level, -1)
+                                                 : kiln__llvm_emit_value(e, inst);
   }
 }
 
@@ -117,7 +118,8 @@ static void emit_body(kiln__llvm_emitter *e, nest_state *s) {
     } else if (moves) {
       e->values[i] = emit_load(e, s, &s->accesses[next]);
     } else if (s->levels[i] == s->rank) {
-      e->values[i] = kiln__llvm_emit_value(e, inst);
+      e->values[i] = inst->op == KILN_LOOP_index ? indices_of(e, s, inst, s->rank, s->rank - 1)
+                                                 : kiln__llvm_emit_value(e, inst);
     }
     next += moves;
   }

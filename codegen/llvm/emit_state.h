@@ -71,16 +71,35 @@ static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, L
   LL->PositionBuilderAtEnd(BUILD, behind);
 }
 
-/* The address of an access with the first `levels` counters applied. */
-static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
-                                      const kiln_loop_inst *inst, int levels) {
+/* What a map gives with the first `levels` counters applied. */
+static inline LLVMValueRef index_of(const kiln__llvm_emitter *e, const nest_state *s,
+                                    const kiln_loop_inst *inst, int levels) {
   LLVMValueRef index = kiln__llvm_emit_dim(e, inst->offset);
   for (int d = 0; d < levels; d++) {
     if (inst->strides[d] == 0) continue;
     LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, s->counters[d], step));
   }
-  return offset_by(e, inst->dtype, e->data[inst->index], index);
+  return index;
+}
+/* The address of an access. */
+static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_state *s,
+                                      const kiln_loop_inst *inst, int levels) {
+  return offset_by(e, inst->dtype, e->data[inst->index], index_of(e, s, inst, levels));
+}
+/* The numbers of a map, as far as `levels`, whose vectors go along `strip` (-1: no loop). */
+static inline LLVMValueRef indices_of(const kiln__llvm_emitter *e, const nest_state *s,
+                                      const kiln_loop_inst *inst, int levels, int strip) {
+  LLVMValueRef first = kiln__llvm_emit_splat(e, index_of(e, s, inst, levels), e->width);
+  if (strip < 0 || inst->strides[strip] == 0) return first;
+  LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[strip]);
+  LLVMValueRef lanes = LL->GetPoison(LL->TypeOf(first));
+  for (int i = 0; i < e->width; i++) {
+    LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)i, 0);
+    lanes = LL->BuildInsertElement(BUILD, lanes, kiln__llvm_emit_index(e, i), lane, "");
+  }
+  step = kiln__llvm_emit_splat(e, step, e->width);
+  return binary(e, LLVMAdd, first, binary(e, LLVMMul, lanes, step));
 }
 
 static inline LLVMValueRef from_memory(const kiln__llvm_emitter *e, kiln_dtype dtype,

@@ -544,8 +544,10 @@ static void emit_range(const tree *t, int begin, int end, const place *p) {
     } else if (inst->op == KILN_LOOP_store) {
       emit_store(t, i, p);
     } else if (t->s->levels[i] == t->s->rank) { /* else it stands further out already */
-      e->values[i] =
-          inst->op == KILN_LOOP_load ? emit_load(t, i, p) : kiln__llvm_emit_value(e, inst);
+      e->values[i] = inst->op == KILN_LOOP_load ? emit_load(t, i, p)
+                     : inst->op == KILN_LOOP_index
+                         ? indices_of(e, t->s, inst, t->scopes.depth[i], p->loop)
+                         : kiln__llvm_emit_value(e, inst);
     }
   }
 }

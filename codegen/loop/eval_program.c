@@ -33,7 +33,9 @@ static void choose_function(eval_inst *e, const kiln_loop_nest *from,
       inst->args[0] < 0 ? KILN_DTYPE_NONE : from->body.data[inst->args[0]].dtype;
   switch (kiln_loop_ops[inst->op].rule) {
     case KILN_LOOP_RULE_LEAF:
-      e->kind = inst->op == KILN_LOOP_load ? EVAL_LOAD : EVAL_LEAF;
+      e->kind = inst->op == KILN_LOOP_load    ? EVAL_LOAD
+                : inst->op == KILN_LOOP_index ? EVAL_INDEX
+                                              : EVAL_LEAF;
       if (inst->op == KILN_LOOP_load && inst->dtype == KILN_DTYPE_BOOL)
         e->fn = table->casts[EVAL_TYPE_BOOL][EVAL_TYPE_BOOL];
       break;
@@ -62,7 +64,8 @@ typedef struct sorted {
 static sorted sort_nest(const kiln_loop_nest *from, kiln_arena *arena) {
   const int count = from->body.count;
   kiln_loop_nest *nest = KILN_NEW(arena, kiln_loop_nest);
-  int *levels = KILN_NEW_ARRAY(arena, int, count + 1), *number = KILN_NEW_ARRAY(arena, int, count + 1);
+  int *levels = KILN_NEW_ARRAY(arena, int, count + 1),
+      *number = KILN_NEW_ARRAY(arena, int, count + 1);
   sorted s = {.nest = nest, .levels = KILN_NEW_ARRAY(arena, int, count + 1)};
   kiln_loop_levels(from, levels);
   *nest = *from;
@@ -75,8 +78,7 @@ static sorted sort_nest(const kiln_loop_nest *from, kiln_arena *arena) {
       if (levels[i] != level) continue;
       kiln_loop_inst *inst = &nest->body.data[at];
       *inst = from->body.data[i];
-      for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
-        inst->args[a] = number[inst->args[a]];
+      for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) inst->args[a] = number[inst->args[a]];
       number[i] = at;
       s.levels[at] = level;
       nest->body.count++;
@@ -108,8 +110,8 @@ static void find_form(eval_nest *nest, const kiln_loop_nest *from, int shared) {
         e->innermost = nest->body[k].kind != EVAL_OPEN;
       nest->many_rows &= e->innermost;
     } else if (local) {
-      nest->many_rows &= e->inst.offset == 0 && e->depth == nest->rank + 1 &&
-                         e->inst.strides[nest->rank] == 1;
+      nest->many_rows &=
+          e->inst.offset == 0 && e->depth == nest->rank + 1 && e->inst.strides[nest->rank] == 1;
       for (int d = 0; d < nest->rank; d++) nest->many_rows &= e->inst.strides[d] == 0;
     }
   }
@@ -136,11 +138,10 @@ static void find_iterations(eval_nest *nest, const sorted *s) {
       e->row_loop = last - 1;
       if (level == nest->rank) e->column_loop = last;
     }
-    e->iterations = (e->row_loop >= 0 ? EVAL_EACH_ROW : 0) |
-                    (e->column_loop >= 0 ? EVAL_EACH_COLUMN : 0);
+    e->iterations =
+        (e->row_loop >= 0 ? EVAL_EACH_ROW : 0) | (e->column_loop >= 0 ? EVAL_EACH_COLUMN : 0);
     e->values = e->iterations;
-    if (e->kind == EVAL_REDUCE)
-      e->values &= nest->along_body ? EVAL_EACH_ROW : EVAL_EACH_COLUMN;
+    if (e->kind == EVAL_REDUCE) e->values &= nest->along_body ? EVAL_EACH_ROW : EVAL_EACH_COLUMN;
   }
 }
 
@@ -181,7 +182,8 @@ static int *find_ends(const eval_nest *nest, const sorted *s, kiln_arena *arena)
 
 /* Finds which loads need no copy, and which results can be written where a store puts them. Memory
  * of an output may be that of an input whose elements were all loaded before: between a load that
- * is no copy and what reads it there must be no store, and no load between a result and its store. */
+ * is no copy and what reads it there must be no store, and no load between a result and its store.
+ */
 static void find_in_place(eval_nest *nest, const sorted *s, const int *ends, kiln_arena *arena) {
   int *loads = KILN_NEW_ARRAY(arena, int, nest->count + 2); /* before each instruction */
   int *stores = KILN_NEW_ARRAY(arena, int, nest->count + 2);
@@ -235,7 +237,7 @@ static void give_slot(slot_pool *s, int pointer, int size) {
 
 static bool has_slot(const eval_inst *e) {
   return e->kind == EVAL_CALL || e->kind == EVAL_LOAD || e->kind == EVAL_LEAF ||
-         e->kind == EVAL_REDUCE;
+         e->kind == EVAL_INDEX || e->kind == EVAL_REDUCE;
 }
 
 /* Those whose last reader is instruction `i` give theirs to who follows: to its own result too,
@@ -276,7 +278,7 @@ static void assign_slots(const eval_nest *nest, const int *ends, slot_pool *s, k
 static size_t place_values(eval_nest *nest, const kiln_loop_fn *fn, const int *ends, size_t at,
                            kiln_arena *arena) {
   slot_pool s = {.next = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2),
-             .number = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2)};
+                 .number = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2)};
   const int locals = fn->buffers.count - fn->input_count - fn->output_count;
   size_t bytes = nest->many_rows ? 8 * (size_t)locals : 0, begin[EVAL_SIZES];
   for (int i = 0; i < 2 * nest->count; i++) s.number[i] = -1;
@@ -295,8 +297,8 @@ static size_t place_values(eval_nest *nest, const kiln_loop_fn *fn, const int *e
   for (int i = 0; i < 2 * nest->count; i++) {
     const int size = nest->body[i / 2].size;
     if (s.number[i] >= 0)
-      nest->slots[i] = begin[__builtin_ctz((unsigned)size)] +
-                       (size_t)nest->block * (size_t)(s.number[i] * size);
+      nest->slots[i] =
+          begin[__builtin_ctz((unsigned)size)] + (size_t)nest->block * (size_t)(s.number[i] * size);
   }
   return at;
 }

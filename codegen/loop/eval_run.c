@@ -43,19 +43,26 @@ typedef struct area {
   int64_t row, column;
 } area;
 
-static area area_of(const running *run, const eval_inst *e) {
+/* What a map gives at the block's first element; how it goes on there is put into `a`. */
+static int64_t map_of(const running *run, const eval_inst *e, area *a) {
   const kiln_loop_inst *inst = &e->inst;
-  const int local = inst->index - run->program->shared_count;
-  const bool by_row = e->iterations & EVAL_EACH_ROW, by_column = e->iterations & EVAL_EACH_COLUMN;
-  area a = {.rows = by_row ? run->rows : 1, .columns = by_column ? run->columns : 1};
   int64_t at = number_of(run, inst->offset);
   for (int d = 0; d < e->depth; d++) {
     if (inst->strides[d] != 0) at += run->counters[d] * number_of(run, inst->strides[d]);
   }
-  a.row = a.rows > 1 ? number_of(run, inst->strides[e->row_loop]) : 0;
-  a.column = a.columns > 1 ? number_of(run, inst->strides[e->column_loop]) : 0;
+  a->rows = e->iterations & EVAL_EACH_ROW ? run->rows : 1;
+  a->columns = e->iterations & EVAL_EACH_COLUMN ? run->columns : 1;
+  a->row = a->rows > 1 ? number_of(run, inst->strides[e->row_loop]) : 0;
+  a->column = a->columns > 1 ? number_of(run, inst->strides[e->column_loop]) : 0;
+  return at;
+}
+
+static area area_of(const running *run, const eval_inst *e) {
+  const int local = e->inst.index - run->program->shared_count;
+  area a = {0};
+  int64_t at = map_of(run, e, &a);
   if (local < 0) {
-    a.at = run->args->data[inst->index];
+    a.at = run->args->data[e->inst.index];
   } else if (run->nest->along_body && run->most_rows > 1) {
     a.at = scratch_at(run, run->nest->tiles_at) + (int64_t)local * run->nest->block * 8;
     a.row = run->most_columns;
@@ -143,6 +150,17 @@ static void run_leaf(const running *run, int i, const eval_inst *e) {
                dtype == KILN_DTYPE_BOOL ? scalar.i != 0 : scalar.i);
   }
   copy_of(run, e->size)(r, 1, r, 0, count_of(run, e->iterations));
+}
+
+static void run_index(const running *run, int i, const eval_inst *e) {
+  area a = {0};
+  const int64_t first = map_of(run, e, &a);
+  int64_t *r = (int64_t *)(void *)slot_of(run, 2 * i);
+  run->pointers[2 * i] = (char *)r;
+  for (int row = 0; row < a.rows; row++) {
+    for (int column = 0; column < a.columns; column++)
+      *r++ = first + row * a.row + column * a.column;
+  }
 }
 
 /* Gives a value to all of a block that may read it. */
@@ -269,6 +287,7 @@ static void run_range(running *run, int begin, int end) {
       case EVAL_LOAD: run_load(run, i, e); break;
       case EVAL_STORE: run_store(run, e); break;
       case EVAL_LEAF: run_leaf(run, i, e); break;
+      case EVAL_INDEX: run_index(run, i, e); break;
       case EVAL_REDUCE: run_reduction(run, e); continue; /* its value is behind the loop */
       case EVAL_OPEN: run_loop(run, i), i = e->end; continue;
       case EVAL_END: break;

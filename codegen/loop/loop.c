@@ -170,6 +170,14 @@ int kiln_loop_dim(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dim dim) {
   return nest->body.count - 1;
 }
 
+int kiln_loop_index(kiln_loop_fn *fn, kiln_loop_nest *nest, int64_t offset,
+                    const int64_t *strides) {
+  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_index, KILN_DTYPE_I64);
+  inst->offset = offset;
+  for (int d = 0; d < nest->rank + nest->open; d++) inst->strides[d] = strides[d];
+  return nest->body.count - 1;
+}
+
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype) {
   kiln_dtype from = nest->body.data[value].dtype;
   if (from == dtype) return value;
@@ -282,7 +290,7 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
     open += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
     const bool inside = open > 0 || rule == KILN_LOOP_RULE_END || kiln_loop_reduces(inst->op);
     int level = inst->op == KILN_LOOP_store || inside ? nest->rank : 0;
-    if (inst->op == KILN_LOOP_load) {
+    if (kiln_loop_has_map(inst)) {
       for (int d = 0; d < nest->rank; d++)
         if (inst->strides[d] != 0 && level < d + 1) level = d + 1;
     }

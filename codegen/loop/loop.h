@@ -77,7 +77,8 @@ typedef struct kiln_loop_inst {
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
   int index;        /* load, store: buffer; scalar: its number; REDUCE, FIND: how many loops */
-  kiln_dim offset;  /* load, store: elements from the buffer's first; OPEN: iterations; dim: it */
+  kiln_dim offset;  /* of a map: load, store: elements from the buffer's first, and index; OPEN:
+                     * iterations; dim: it */
   kiln_dim strides[KILN_LOOP_MAX_RANK]; /* of the nest's loops, then of those open in the body */
   union {
     int64_t i; /* const of I and B */
@@ -137,6 +138,7 @@ int kiln_loop_const_i(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, 
 int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, double value);
 int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar);
 int kiln_loop_dim(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dim dim);
+int kiln_loop_index(kiln_loop_fn *fn, kiln_loop_nest *nest, int64_t offset, const int64_t *strides);
 /* No instruction when it has that type already; goes through f32 to and from f16 and bf16. */
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype);
 /* An opcode of rule SAME, COMPARE or SELECT; unused operands are ignored. */
@@ -178,6 +180,10 @@ static inline bool kiln_loop_has_result(kiln_loop_opcode op) {
 }
 static inline bool kiln_loop_is_access(const kiln_loop_inst *inst) {
   return inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store;
+}
+/* Whether it has an offset and strides, and so moves with loops. */
+static inline bool kiln_loop_has_map(const kiln_loop_inst *inst) {
+  return kiln_loop_is_access(inst) || inst->op == KILN_LOOP_index;
 }
 static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
   return kiln_loop_ops[op].rule == KILN_LOOP_RULE_REDUCE ||

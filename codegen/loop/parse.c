@@ -144,11 +144,13 @@ static kiln_status *parse_constant(parser *p, kiln_loop_inst *inst) {
 static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_inst *inst) {
   const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
   KILN_TRY(parse_dtype(p, &inst->dtype));
-  if (inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store) {
-    int count;
+  if (kiln_loop_is_access(inst)) {
     KILN_TRY(parse_number_of(p, 'b', p->fn->buffers.count, &inst->index));
     kiln_str plus = next_word(p);
     if (!kiln_str_is(plus, "+")) FAIL(p, "'+' and the offset were expected");
+  }
+  if (kiln_loop_has_map(inst)) {
+    int count;
     KILN_TRY(parse_dim(p, &inst->offset));
     KILN_TRY(parse_dims(p, &count, inst->strides));
     const int depth = nest->rank + nest->open;

@@ -31,7 +31,7 @@ static void exchange(kiln_loop_nest *nest, int a, int b) {
   nest->extents[b] = t;
   for (int i = 0; i < nest->body.count; i++) {
     kiln_loop_inst *inst = &nest->body.data[i];
-    if (!kiln_loop_is_access(inst)) continue;
+    if (!kiln_loop_has_map(inst)) continue;
     t = inst->strides[a];
     inst->strides[a] = inst->strides[b];
     inst->strides[b] = t;
@@ -55,11 +55,11 @@ kiln_status *kiln_loop_pass_order(kiln_loop_fn *fn, kiln_arena *scratch, bool *o
 
 /* -- collapse -- */
 
-/* Takes the strides of loop `loop` from the accesses of [begin, end). */
+/* Takes the strides of loop `loop` from the maps of [begin, end). */
 static void remove_strides(kiln_loop_nest *nest, int begin, int end, int loop) {
   for (int i = begin; i < end; i++) {
     kiln_loop_inst *inst = &nest->body.data[i];
-    if (!kiln_loop_is_access(inst)) continue;
+    if (!kiln_loop_has_map(inst)) continue;
     for (int d = loop; d + 1 < KILN_LOOP_MAX_RANK; d++) inst->strides[d] = inst->strides[d + 1];
     inst->strides[KILN_LOOP_MAX_RANK - 1] = 0;
   }
@@ -71,13 +71,13 @@ static void remove_loop(kiln_loop_nest *nest, int loop) {
   nest->rank--;
 }
 
-/* Every access of [begin, end) steps from the end of the inner loop, of `extent` iterations, to its
+/* Every map of [begin, end) steps from the end of the inner loop, of `extent` iterations, to its
  * next beginning as if it went on. */
 static bool walks_as_one(const kiln_loop_fn *fn, const kiln_loop_nest *nest, int begin, int end,
                          int outer, kiln_dim extent) {
   for (int i = begin; i < end; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (!kiln_loop_is_access(inst)) continue;
+    if (!kiln_loop_has_map(inst)) continue;
     const kiln_dim step = kiln_dim_product(fn->dims, inst->strides[outer + 1], extent);
     if (!kiln_dim_is_known(step) || inst->strides[outer] != step) return false;
   }
@@ -170,7 +170,7 @@ static int scope_needed(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) {
     if (homes[inst->args[a]] > needed) needed = homes[inst->args[a]];
   }
-  for (; inst->op == KILN_LOOP_load && at > needed; at = scopes->parent[at]) {
+  for (; kiln_loop_has_map(inst) && at > needed; at = scopes->parent[at]) {
     if (inst->strides[scopes->depth[at]] != 0) needed = at;
   }
   return needed;

@@ -57,9 +57,10 @@ static void print_constant(kiln_text *text, const kiln_loop_inst *inst) {
   }
 }
 
-static void print_access(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_inst *inst,
-                         int depth) {
-  kiln_text_printf(text, " b%d + ", inst->index);
+static void print_map(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_inst *inst,
+                      int depth) {
+  if (kiln_loop_is_access(inst)) kiln_text_printf(text, " b%d +", inst->index);
+  kiln_text_putc(text, ' ');
   kiln_dim_print(text, fn->dims, inst->offset);
   kiln_text_putc(text, ' ');
   print_dims(text, fn->dims, depth, inst->strides);
@@ -84,7 +85,7 @@ static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
   }
   if (inst->op != KILN_LOOP_store) kiln_text_printf(text, "%%%d = ", number);
   kiln_text_printf(text, "%s %s", info->name, kiln_loop_dtype_name(inst->dtype));
-  if (kiln_loop_is_access(inst)) print_access(text, fn, inst, nest->rank + open);
+  if (kiln_loop_has_map(inst)) print_map(text, fn, inst, nest->rank + open);
   if (inst->op == KILN_LOOP_const) print_constant(text, inst);
   if (inst->op == KILN_LOOP_scalar) kiln_text_printf(text, " x%d", inst->index);
   if (inst->op == KILN_LOOP_dim) {

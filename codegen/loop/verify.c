@@ -73,6 +73,14 @@ static kiln_status *verify_access(const nest_check *n, int number) {
   return NULL;
 }
 
+static kiln_status *verify_index(const nest_check *n, int number) {
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  bool known = kiln_dim_is_known(inst->offset);
+  for (int d = 0; d < n->depth; d++) known &= kiln_dim_is_known(inst->strides[d]);
+  if (!known || inst->dtype != KILN_DTYPE_I64) REFUSE("%%%d: an index is i64", number);
+  return NULL;
+}
+
 /* -- Local buffers -- */
 
 /* A load of a local buffer reads, behind the loops of its one store, the places that this stored:
@@ -244,6 +252,7 @@ static kiln_status *verify_inst(const nest_check *n, int number) {
   if (inst->op == KILN_LOOP_scalar && (inst->index < 0 || inst->index >= n->fn->scalars.count ||
                                        inst->dtype != n->fn->scalars.data[inst->index]))
     REFUSE("%%%d: no such scalar of that type", number);
+  if (inst->op == KILN_LOOP_index) KILN_TRY(verify_index(n, number));
   if (inst->op == KILN_LOOP_dim &&
       (inst->dtype != KILN_DTYPE_I64 || !kiln_dim_is_known(inst->offset)))
     REFUSE("%%%d: a dimension is i64", number);

@@ -225,6 +225,13 @@ static void run_inst(plain *p, int i) {
     }
   } else if (inst->op == KILN_LOOP_xor) {
     r->i = a.i ^ b.i;
+  } else if (inst->op == KILN_LOOP_index) {
+    r->i = at;
+  } else if (inst->op == KILN_LOOP_cast) { /* of an index */
+    if (is_float(inst->dtype))
+      r->f = inst->dtype == KILN_DTYPE_F32 ? (double)(float)a.i : (double)a.i;
+    else
+      r->i = inst->dtype == KILN_DTYPE_BOOL ? a.i != 0 : wrap_int(inst->dtype, (uint64_t)a.i);
   } else {
     fail_msg("no plain C for %s", kiln_loop_ops[inst->op].name);
   }
@@ -296,10 +303,22 @@ static kiln_loop_opcode random_reduction(kernel *k, kiln_dtype dtype) {
   return is_float(dtype) ? PICK(&k->seed, floats) : PICK(&k->seed, ints);
 }
 
+/* Where the loops stand, in that type. */
+static int random_index(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype) {
+  int64_t strides[KILN_LOOP_MAX_RANK] = {0};
+  for (int d = 0; d < nest->rank + nest->open; d++) {
+    static const int64_t steps[] = {0, 1, 1, 1, 3, 1000};
+    strides[d] = PICK(&k->seed, steps);
+  }
+  const int index = kiln_loop_index(k->fn, nest, random_below(&k->seed, 3), strides);
+  return kiln_loop_cast(k->fn, nest, index, dtype);
+}
+
 /* A value of the two, of the same type. */
 static int random_value(kernel *k, kiln_loop_nest *nest, int a, int b) {
   const bool logical = nest->body.data[a].dtype == KILN_DTYPE_BOOL;
   if (random_below(&k->seed, 2)) return a;
+  if (random_below(&k->seed, 4) == 0) b = random_index(k, nest, nest->body.data[a].dtype);
   return kiln_loop_op(k->fn, nest,
                       logical                     ? KILN_LOOP_xor
                       : random_below(&k->seed, 2) ? KILN_LOOP_sub
