@@ -32,6 +32,31 @@ static void test_text(void **unused) {
   fixture_close(&f);
 }
 
+/* [i*3 + j + s0] and the second counter. */
+static const char *const indices = "kernel {\n"
+                                   "  in b0: i64[s0] [1]\n"
+                                   "  out b1: i64[s0, 3] [3, 1]\n"
+                                   "  nest [s0, 3] {\n"
+                                   "    %0 = index i64 s0 [3, 1]\n"
+                                   "    %1 = index i64 0 [0, 1]\n"
+                                   "    %2 = add i64 %0, %1\n"
+                                   "    store i64 b1 + 0 [3, 1], %2\n"
+                                   "  }\n"
+                                   "}\n";
+
+static void test_indices(void **unused) {
+  (void)unused;
+  fixture f;
+  fixture_open(&f);
+  kiln_str print;
+  parse_loop(&f, indices, false, &print);
+  assert_string_equal(kiln_arena_str(f.arena, print).data, indices);
+  parse_loop(&f, indices, true, &print);
+  /* The loops stay two: only the first index and the store walk them as one. */
+  assert_non_null(strstr(kiln_arena_str(f.arena, print).data, "nest [s0, 3]"));
+  fixture_close(&f);
+}
+
 static void refuse_line(const char *kernel, const char *line, const char *wrong, const char *word) {
   fixture f;
   fixture_open(&f);
@@ -77,6 +102,9 @@ static void test_refusals(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     refuse_line(sample, cases[i].line, cases[i].wrong, cases[i].word);
   }
+  refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index i32 0 [0, 1]", "i64");
+  refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index i64 0 [1]", "strides");
+  refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index f32 0 [0, 1]", "does not take");
 }
 
 /* What no text can say: an instruction that reads itself. */
@@ -361,6 +389,7 @@ int main(void) {
       cmocka_unit_test(test_order),
       cmocka_unit_test(test_donors),
       cmocka_unit_test(test_donors_of_many),
+      cmocka_unit_test(test_indices),
       cmocka_unit_test(test_must_not_collapse),
       cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_symbols),
