@@ -11,25 +11,25 @@
 
 /* -- Elements of a size -- */
 
-#define SIZE_FNS(type)                                                                      \
+#define SIZE_FNS(type)                                                                         \
   static void copy_##type(void *r, int64_t r_stride, const void *x, int64_t x_stride, int n) { \
-    type *to = r;                                                                           \
-    const type *from = x;                                                                   \
-    if (r_stride == 1 && x_stride == 1) {                                                   \
-      memmove(to, from, (size_t)n * sizeof *to);                                            \
-    } else if (r_stride == 1 && x_stride == 0) {                                            \
-      const type value = *from;                                                             \
-      for (int i = 0; i < n; i++) to[i] = value;                                            \
-    } else {                                                                                \
-      for (int i = 0; i < n; i++) to[i * r_stride] = from[i * x_stride];                    \
-    }                                                                                       \
-  }                                                                                         \
-  static void select_##type(void *r, const void *x, const void *y, const void *z, int n) {  \
-    KILN_IVDEP                                                                              \
-    for (int i = 0; i < n; i++) {                                                           \
-      const type a = ((const type *)y)[i], b = ((const type *)z)[i];                        \
-      ((type *)r)[i] = ((const uint8_t *)x)[i] ? a : b;                                     \
-    }                                                                                       \
+    type *to = r;                                                                              \
+    const type *from = x;                                                                      \
+    if (r_stride == 1 && x_stride == 1) {                                                      \
+      memmove(to, from, (size_t)n * sizeof *to);                                               \
+    } else if (r_stride == 1 && x_stride == 0) {                                               \
+      const type value = *from;                                                                \
+      for (int i = 0; i < n; i++) to[i] = value;                                               \
+    } else {                                                                                   \
+      for (int i = 0; i < n; i++) to[i * r_stride] = from[i * x_stride];                       \
+    }                                                                                          \
+  }                                                                                            \
+  static void select_##type(void *r, const void *x, const void *y, const void *z, int n) {     \
+    KILN_IVDEP                                                                                 \
+    for (int i = 0; i < n; i++) {                                                              \
+      const type a = ((const type *)y)[i], b = ((const type *)z)[i];                           \
+      ((type *)r)[i] = ((const uint8_t *)x)[i] ? a : b;                                        \
+    }                                                                                          \
   }
 SIZE_FNS(uint8_t)
 SIZE_FNS(uint16_t)

@@ -31,7 +31,6 @@
 #else
 #define EVAL_UNROLL _Pragma("GCC unroll 4")
 #endif
-/* Operands that an opcode does not have are not used. */
 #define BLOCK_LOOP(result_type, expression)            \
   KILN_IVDEP                                           \
   EVAL_UNROLL                                          \
@@ -50,23 +49,23 @@
 #define INT_MATH(name)
 
 /* Vectors; the last one may have fewer elements. */
-#define VECTOR_LOOP(V, arity, ...)                                          \
-  enum { WIDTH = sizeof(V) / sizeof(T) };                                   \
-  for (int i = 0; i < n; i += WIDTH) {                                      \
-    V a = {0}, b = {0}, v;                                                  \
-    if (n - i >= WIDTH) {                                                   \
-      memcpy(&a, (const T *)x + i, sizeof a);                               \
-      if (arity == 2) memcpy(&b, (const T *)y + i, sizeof b);               \
-    } else {                                                                \
-      memcpy(&a, (const T *)x + i, (size_t)(n - i) * sizeof(T));            \
+#define VECTOR_LOOP(V, arity, ...)                                               \
+  enum { WIDTH = sizeof(V) / sizeof(T) };                                        \
+  for (int i = 0; i < n; i += WIDTH) {                                           \
+    V a = {0}, b = {0}, v;                                                       \
+    if (n - i >= WIDTH) {                                                        \
+      memcpy(&a, (const T *)x + i, sizeof a);                                    \
+      if (arity == 2) memcpy(&b, (const T *)y + i, sizeof b);                    \
+    } else {                                                                     \
+      memcpy(&a, (const T *)x + i, (size_t)(n - i) * sizeof(T));                 \
       if (arity == 2) memcpy(&b, (const T *)y + i, (size_t)(n - i) * sizeof(T)); \
-    }                                                                       \
-    (void)b;                                                                \
-    v = __VA_ARGS__;                                                        \
-    if (n - i >= WIDTH)                                                     \
-      memcpy((T *)r + i, &v, sizeof v);                                     \
-    else                                                                    \
-      memcpy((T *)r + i, &v, (size_t)(n - i) * sizeof(T));                  \
+    }                                                                            \
+    (void)b;                                                                     \
+    v = __VA_ARGS__;                                                             \
+    if (n - i >= WIDTH)                                                          \
+      memcpy((T *)r + i, &v, sizeof v);                                          \
+    else                                                                         \
+      memcpy((T *)r + i, &v, (size_t)(n - i) * sizeof(T));                       \
   }
 #define MATH_CALL_1(name, suffix) kiln_math_##name##_##suffix(a)
 #define MATH_CALL_2(name, suffix) kiln_math_##name##_##suffix(a, b)
@@ -88,13 +87,13 @@ enum {
     if (!((classes) & (class))) return;                                                    \
     body                                                                                   \
   }
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)       \
-  EVAL_OP_FLOATS(name, arity, classes, eval)                       \
-  EVAL_FN(name, classes, uint8_t, u8, uint32_t, I, INT_##eval)     \
-  EVAL_FN(name, classes, int8_t, i8, uint32_t, I, INT_##eval)      \
-  EVAL_FN(name, classes, int16_t, i16, uint32_t, I, INT_##eval)    \
-  EVAL_FN(name, classes, int32_t, i32, uint32_t, I, INT_##eval)    \
-  EVAL_FN(name, classes, int64_t, i64, uint64_t, I, INT_##eval)    \
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit)    \
+  EVAL_OP_FLOATS(name, arity, classes, eval)                    \
+  EVAL_FN(name, classes, uint8_t, u8, uint32_t, I, INT_##eval)  \
+  EVAL_FN(name, classes, int8_t, i8, uint32_t, I, INT_##eval)   \
+  EVAL_FN(name, classes, int16_t, i16, uint32_t, I, INT_##eval) \
+  EVAL_FN(name, classes, int32_t, i32, uint32_t, I, INT_##eval) \
+  EVAL_FN(name, classes, int64_t, i64, uint64_t, I, INT_##eval) \
   EVAL_FN(name, classes, uint8_t, b1, uint32_t, B, INT_##eval)
 #define EVAL_OP_FLOATS(name, arity, classes, eval) EVAL_OP_FLOATS_(name, arity, classes, eval)
 #define EVAL_OP_FLOATS_(name, arity, classes, eval)                        \
@@ -183,7 +182,7 @@ CASTS_FROM(i16, int16_t, INT)
 CASTS_FROM(i32, int32_t, INT)
 CASTS_FROM(i64, int64_t, INT)
 CASTS_FROM(b1, uint8_t, INT)
-#define CAST_ROW(from)                                                     \
+#define CAST_ROW(from)                                                                    \
   {cast_##from##_to_f32, cast_##from##_to_f64, cast_##from##_to_u8,  cast_##from##_to_i8, \
    cast_##from##_to_i16, cast_##from##_to_i32, cast_##from##_to_i64, cast_##from##_to_b1}
 static const eval_fn eval_casts[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {

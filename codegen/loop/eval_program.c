@@ -62,7 +62,8 @@ typedef struct sorted {
 static sorted sort_nest(const kiln_loop_nest *from, kiln_arena *arena) {
   const int count = from->body.count;
   kiln_loop_nest *nest = KILN_NEW(arena, kiln_loop_nest);
-  int *levels = KILN_NEW_ARRAY(arena, int, count + 1), *number = KILN_NEW_ARRAY(arena, int, count + 1);
+  int *levels = KILN_NEW_ARRAY(arena, int, count + 1),
+      *number = KILN_NEW_ARRAY(arena, int, count + 1);
   sorted s = {.nest = nest, .levels = KILN_NEW_ARRAY(arena, int, count + 1)};
   kiln_loop_levels(from, levels);
   *nest = *from;
@@ -75,8 +76,7 @@ static sorted sort_nest(const kiln_loop_nest *from, kiln_arena *arena) {
       if (levels[i] != level) continue;
       kiln_loop_inst *inst = &nest->body.data[at];
       *inst = from->body.data[i];
-      for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
-        inst->args[a] = number[inst->args[a]];
+      for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) inst->args[a] = number[inst->args[a]];
       number[i] = at;
       s.levels[at] = level;
       nest->body.count++;
@@ -108,8 +108,8 @@ static void find_form(eval_nest *nest, const kiln_loop_nest *from, int shared) {
         e->innermost = nest->body[k].kind != EVAL_OPEN;
       nest->many_rows &= e->innermost;
     } else if (local) {
-      nest->many_rows &= e->inst.offset == 0 && e->depth == nest->rank + 1 &&
-                         e->inst.strides[nest->rank] == 1;
+      nest->many_rows &=
+          e->inst.offset == 0 && e->depth == nest->rank + 1 && e->inst.strides[nest->rank] == 1;
       for (int d = 0; d < nest->rank; d++) nest->many_rows &= e->inst.strides[d] == 0;
     }
   }
@@ -136,20 +136,20 @@ static void find_iterations(eval_nest *nest, const sorted *s) {
       e->row_loop = last - 1;
       if (level == nest->rank) e->column_loop = last;
     }
-    e->iterations = (e->row_loop >= 0 ? EVAL_EACH_ROW : 0) |
-                    (e->column_loop >= 0 ? EVAL_EACH_COLUMN : 0);
+    e->iterations =
+        (e->row_loop >= 0 ? EVAL_EACH_ROW : 0) | (e->column_loop >= 0 ? EVAL_EACH_COLUMN : 0);
     e->values = e->iterations;
-    if (e->kind == EVAL_REDUCE)
-      e->values &= nest->along_body ? EVAL_EACH_ROW : EVAL_EACH_COLUMN;
+    if (e->kind == EVAL_REDUCE) e->values &= nest->along_body ? EVAL_EACH_ROW : EVAL_EACH_COLUMN;
   }
 }
 
-/* Which pointer each operand is read by, and what has to be spread for that. */
+/* Which pointer each operand is read by, and what has to be spread for that. Those that an opcode
+ * does not have are the first again. */
 static void find_operands(eval_nest *nest) {
   for (int i = 0; i < nest->count; i++) {
     eval_inst *e = &nest->body[i];
     for (int a = 0; a < 3; a++) {
-      e->operands[a] = 2 * i;
+      e->operands[a] = a > 0 ? e->operands[0] : 2 * i;
       if (a >= kiln_loop_ops[e->inst.op].arity) continue;
       eval_inst *value = &nest->body[e->inst.args[a]];
       const bool wide = value->values == EVAL_EACH_ROW && e->iterations & EVAL_EACH_COLUMN;
@@ -181,7 +181,8 @@ static int *find_ends(const eval_nest *nest, const sorted *s, kiln_arena *arena)
 
 /* Finds which loads need no copy, and which results can be written where a store puts them. Memory
  * of an output may be that of an input whose elements were all loaded before: between a load that
- * is no copy and what reads it there must be no store, and no load between a result and its store. */
+ * is no copy and what reads it there must be no store, and no load between a result and its store.
+ */
 static void find_in_place(eval_nest *nest, const sorted *s, const int *ends, kiln_arena *arena) {
   int *loads = KILN_NEW_ARRAY(arena, int, nest->count + 2); /* before each instruction */
   int *stores = KILN_NEW_ARRAY(arena, int, nest->count + 2);
@@ -205,6 +206,19 @@ static void find_in_place(eval_nest *nest, const sorted *s, const int *ends, kil
     eval_inst *e = &nest->body[i];
     if (e->kind != EVAL_LOAD || e->fn || e->spreads) continue;
     e->in_place = ends[i] <= i + 1 || stores[ends[i]] == stores[i + 1];
+  }
+}
+
+/* Finds loads that give all blocks the same, such as a bias for each column; their slots stay
+ * theirs. */
+static void find_steady(eval_nest *nest, int shared, int *ends) {
+  const int both = EVAL_EACH_ROW | EVAL_EACH_COLUMN;
+  for (int i = 0; i < nest->count && (nest->along_body || !nest->has_loops); i++) {
+    eval_inst *e = &nest->body[i];
+    e->steady = e->kind == EVAL_LOAD && e->iterations == both && !is_local(e, shared);
+    for (int d = 0; d < e->depth && e->steady; d++)
+      e->steady = d == e->column_loop || e->inst.strides[d] == 0;
+    if (e->steady) ends[i] = nest->count;
   }
 }
 
@@ -276,7 +290,7 @@ static void assign_slots(const eval_nest *nest, const int *ends, slot_pool *s, k
 static size_t place_values(eval_nest *nest, const kiln_loop_fn *fn, const int *ends, size_t at,
                            kiln_arena *arena) {
   slot_pool s = {.next = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2),
-             .number = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2)};
+                 .number = KILN_NEW_ARRAY(arena, int, 2 * nest->count + 2)};
   const int locals = fn->buffers.count - fn->input_count - fn->output_count;
   size_t bytes = nest->many_rows ? 8 * (size_t)locals : 0, begin[EVAL_SIZES];
   for (int i = 0; i < 2 * nest->count; i++) s.number[i] = -1;
@@ -295,8 +309,8 @@ static size_t place_values(eval_nest *nest, const kiln_loop_fn *fn, const int *e
   for (int i = 0; i < 2 * nest->count; i++) {
     const int size = nest->body[i / 2].size;
     if (s.number[i] >= 0)
-      nest->slots[i] = begin[__builtin_ctz((unsigned)size)] +
-                       (size_t)nest->block * (size_t)(s.number[i] * size);
+      nest->slots[i] =
+          begin[__builtin_ctz((unsigned)size)] + (size_t)nest->block * (size_t)(s.number[i] * size);
   }
   return at;
 }
@@ -361,8 +375,9 @@ static size_t make_nest(eval_nest *nest, const kiln_loop_fn *fn, const sorted *s
     if (nest->body[i].kind == EVAL_REDUCE)
       at = whole_lines(add_reduction(nest, s, table, i, reductions++, at));
   }
-  const int *ends = find_ends(nest, s, arena);
+  int *ends = find_ends(nest, s, arena);
   find_in_place(nest, s, ends, arena);
+  find_steady(nest, fn->input_count + fn->output_count, ends);
   return place_values(nest, fn, ends, at, arena);
 }
 
@@ -451,7 +466,7 @@ void kiln_eval_destroy(kiln_eval_program *program) {
   if (program) kiln_mem_free(program->mem, program, program->bytes);
 }
 size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes; }
-int kiln_eval_lanes(void) { return EVAL_COLUMNS; }
+int kiln_eval_columns(void) { return EVAL_COLUMNS; }
 int64_t kiln_eval_own_bytes(const kiln_eval_program *program) {
   return (int64_t)program->own_bytes;
 }

@@ -29,20 +29,21 @@ enum { EVAL_EACH_ROW = 1, EVAL_EACH_COLUMN = 2 };
 typedef struct eval_inst {
   kiln_loop_inst inst;
   eval_kind kind;
-  eval_fn fn;            /* of CALL */
-  int size;              /* of an element */
-  int depth;             /* loops around it */
-  int row_loop;          /* the block's, of what has values for each; -1 */
+  eval_fn fn;   /* of CALL; of a load of bools */
+  int size;     /* of an element */
+  int depth;    /* loops around it */
+  int row_loop; /* the block's, of what has values for each; -1 */
   int column_loop;
-  int iterations;        /* EVAL_EACH_ROW, EVAL_EACH_COLUMN: for which it runs */
-  int values;            /* for which its result has values: fewer where it reduces */
-  int operands[3];       /* numbers of pointers: see eval_nest */
-  bool spreads;          /* its result is read where a block has more values */
-  bool in_place;         /* of a load: where elements lie as the block does */
-  int store;             /* of CALL: the store of its result, where that may be done at once; -1 */
-  int end;               /* of OPEN */
-  bool innermost;        /* OPEN: nothing in it opens */
-  int first;             /* of OPEN: the reductions that begin with it; of those: its own; -1 */
+  int iterations;  /* EVAL_EACH_ROW, EVAL_EACH_COLUMN: for which it runs */
+  int values;      /* for which its result has values: fewer where it reduces */
+  int operands[3]; /* numbers of pointers: see eval_nest */
+  bool spreads;    /* its result is read where a block has more values */
+  bool in_place;   /* of a load: where elements lie as the block does */
+  bool steady;     /* of a load: blocks of whole columns have the same values */
+  int store;       /* of CALL: the store of its result, where that may be done at once; -1 */
+  int end;         /* of OPEN */
+  bool innermost;  /* OPEN: nothing in it opens */
+  int first;       /* of OPEN: the reductions that begin with it; of those: its own; -1 */
 } eval_inst;
 
 /* What is reduced. Scratch has its lanes; FIND has the best values, and their places. */
@@ -60,8 +61,8 @@ typedef struct eval_reduction {
 /* Pointer 2 x i is the value of instruction i, 2 x i + 1 a row's value spread over its columns. */
 typedef struct eval_nest {
   int rank, count;
-  int axes;  /* of the grid: outermost loops that a box cuts */
-  int outer; /* loops around blocks */
+  int axes;        /* of the grid: outermost loops that a box cuts */
+  int outer;       /* loops around blocks */
   bool along_body; /* vectors are */
   bool has_loops;  /* in the body */
   bool many_rows;  /* along the body: a block may have more than one */
@@ -70,14 +71,14 @@ typedef struct eval_nest {
   int phases[KILN_LOOP_MAX_RANK + 2]; /* first instruction of each level, and the count */
   eval_inst *body;
   eval_reduction *reductions;
-  size_t *slots; /* in scratch, of the pointers */
-  size_t tiles_at; /* of local buffers where a block has many rows: `block` elements of 8 bytes each */
+  size_t *slots;   /* in scratch, of the pointers */
+  size_t tiles_at; /* of local buffers, where a block has many rows: a block of 8 bytes each */
 } eval_nest;
 
 struct kiln_eval_program {
   kiln_mem *mem; /* borrowed */
   const kiln_eval_table *table;
-  size_t bytes; /* of this block */
+  size_t bytes;     /* of this block */
   int shared_count; /* buffers that are not local */
   int nest_count;
   eval_nest *nests;

@@ -5,13 +5,13 @@
 enum { LANES = KILN_REDUCE_LANES };
 
 /* In `expression` a is what was reduced so far, b and c are the next. */
-#define STEP(acc, i, expression)    \
-  ({                                \
+#define STEP(acc, i, expression)     \
+  ({                                 \
     T a = (acc), b = p[i], c = q[i]; \
-    (void)b, (void)c;               \
-    (T)(expression);                \
+    (void)b, (void)c;                \
+    (T)(expression);                 \
   })
-#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression) \
+#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression)                 \
   static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) { \
     typedef type T __attribute__((unused));                                                       \
     typedef unsigned_type U __attribute__((unused));                                              \
@@ -60,23 +60,23 @@ enum { LANES = KILN_REDUCE_LANES };
     FOLD(2, expression)                                                                           \
     FOLD(1, expression)                                                                           \
   }
-#define FOLD(w, expression)                                         \
-  {                                                                 \
-    const T *p = l + w, *q = p;                                     \
-    KILN_IVDEP                                                      \
-    for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression);   \
+#define FOLD(w, expression)                                       \
+  {                                                               \
+    const T *p = l + w, *q = p;                                   \
+    KILN_IVDEP                                                    \
+    for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression); \
   }
 
 #define REDUCED_FLOAT_FI(float_expression, int_expression) float_expression
 #define REDUCED_INT_FI(float_expression, int_expression) int_expression
-#define REDUCERS_REDUCE(name, classes, eval)                                     \
-  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)          \
-  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)        \
-  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)        \
-  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)         \
-  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)       \
-  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)       \
-  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)       \
+#define REDUCERS_REDUCE(name, classes, eval)                               \
+  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)    \
+  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)  \
+  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)  \
+  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)   \
+  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval) \
+  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval) \
+  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval) \
   REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)
 #define REDUCERS_LEAF(name, classes, eval)
 #define REDUCERS_STORE(name, classes, eval)
@@ -94,8 +94,8 @@ enum { LANES = KILN_REDUCE_LANES };
 
 #define REDUCER(name, suffix) \
   {row_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
-#define REDUCERS_REDUCE(name, classes, eval)                                                  \
-  [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8), \
+#define REDUCERS_REDUCE(name, classes, eval)                                        \
+  [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8),  \
                         REDUCER(name, i8),  REDUCER(name, i16), REDUCER(name, i32), \
                         REDUCER(name, i64), REDUCER(name, b1)},
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
@@ -112,39 +112,40 @@ static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
   FIND_FN(argmax, suffix, type, >, amax)                     \
   FIND_FN(argmin, suffix, type, <, amin)
 #define BETTER(x, best, beats) ((x)beats(best) || ((x) != (x) && (best) == (best)))
-#define FIND_FN(op, suffix, type, beats, extreme)                                             \
-  static void find_row_##op##_##suffix(void *best, int64_t *place, const void *x,             \
-                                       int64_t first, int n) {                                \
-    type lanes[LANES], *b = best;                                                             \
-    const type *v = x;                                                                        \
-    for (int j = 0; j < LANES; j++) lanes[j] = v[0];                                          \
-    row_##extreme##_##suffix(lanes, v, v, 0, n);                                              \
-    fold_##extreme##_##suffix(lanes);                                                         \
-    const type most = lanes[0];                                                               \
-    if (first > 0 && !BETTER(most, *b, beats)) return;                                        \
-    int i = 0;                                                                                \
-    while (most == most ? v[i] != most : v[i] == v[i]) i++;                                   \
-    *b = most;                                                                                \
-    *place = first + i;                                                                       \
-  }                                                                                           \
-  static void find_columns_##op##_##suffix(void *best, int64_t *places, const void *x,        \
-                                           int64_t first, int rows, int columns) {            \
-    type *b = best;                                                                           \
-    for (int r = 0; r < rows; r++) {                                                          \
-      const type *v = (const type *)x + r * columns;                                          \
-      const int64_t place = first + r;                                                        \
-      const uint8_t all = place == 0;                                                         \
-      KILN_IVDEP                                                                              \
-      for (int i = 0; i < columns; i++) {                                                     \
-        const uint8_t takes = (uint8_t)((v[i] beats b[i]) | ((v[i] != v[i]) & (b[i] == b[i])) | all); \
-        b[i] = takes ? v[i] : b[i];                                                           \
-        places[i] = takes ? place : places[i];                                                \
-      }                                                                                       \
-    }                                                                                         \
+#define FIND_FN(op, suffix, type, beats, extreme)                                                \
+  static void find_row_##op##_##suffix(void *best, int64_t *place, const void *x, int64_t first, \
+                                       int n) {                                                  \
+    type lanes[LANES], *b = best;                                                                \
+    const type *v = x;                                                                           \
+    for (int j = 0; j < LANES; j++) lanes[j] = v[0];                                             \
+    row_##extreme##_##suffix(lanes, v, v, 0, n);                                                 \
+    fold_##extreme##_##suffix(lanes);                                                            \
+    const type most = lanes[0];                                                                  \
+    if (first > 0 && !BETTER(most, *b, beats)) return;                                           \
+    int i = 0;                                                                                   \
+    while (most == most ? v[i] != most : v[i] == v[i]) i++;                                      \
+    *b = most;                                                                                   \
+    *place = first + i;                                                                          \
+  }                                                                                              \
+  static void find_columns_##op##_##suffix(void *best, int64_t *places, const void *x,           \
+                                           int64_t first, int rows, int columns) {               \
+    type *b = best;                                                                              \
+    for (int r = 0; r < rows; r++) {                                                             \
+      const type *v = (const type *)x + r * columns;                                             \
+      const int64_t place = first + r;                                                           \
+      const uint8_t all = place == 0;                                                            \
+      KILN_IVDEP                                                                                 \
+      for (int i = 0; i < columns; i++) {                                                        \
+        const uint8_t takes =                                                                    \
+            (uint8_t)((v[i] beats b[i]) | ((v[i] != v[i]) & (b[i] == b[i])) | all);              \
+        b[i] = takes ? v[i] : b[i];                                                              \
+        places[i] = takes ? place : places[i];                                                   \
+      }                                                                                          \
+    }                                                                                            \
   }
 EVAL_TYPES(FIND_FNS)
 #define FINDER(op, suffix) {find_row_##op##_##suffix, find_columns_##op##_##suffix}
-#define FINDER_ROW(op)                                                                      \
+#define FINDER_ROW(op)                                                \
   {FINDER(op, f32), FINDER(op, f64), FINDER(op, u8),  FINDER(op, i8), \
    FINDER(op, i16), FINDER(op, i32), FINDER(op, i64), FINDER(op, b1)}
 static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax),
