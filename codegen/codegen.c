@@ -266,7 +266,7 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
 /* What callers must know; a shape becomes the kernel's own. */
 static kiln_status *describe(code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
                              kiln_reason *out_reason) {
-  const int lanes = c->program ? kiln_eval_lanes() : KILN_LOOP_LANES;
+  const int lanes = c->program ? kiln_eval_columns() : KILN_LOOP_LANES;
   const int64_t own = c->program ? kiln_eval_own_bytes(c->program) : 0;
   *out_reason = KILN_REASON_too_long;
   KILN_TRY(kiln_loop_info(fn, lanes, own, scratch, &c->public.info));

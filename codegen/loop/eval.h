@@ -46,5 +46,5 @@ void kiln_eval_run(const kiln_kernel_args *args, const kiln_kernel_box *box);
 /* Bytes of the program. */
 size_t kiln_eval_bytes(const kiln_eval_program *program);
 /* What kiln_loop_info is to know of it. */
-int kiln_eval_lanes(void);
+int kiln_eval_columns(void);
 int64_t kiln_eval_own_bytes(const kiln_eval_program *program);

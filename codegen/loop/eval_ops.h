@@ -31,7 +31,6 @@
 #else
 #define EVAL_UNROLL _Pragma("GCC unroll 4")
 #endif
-/* Operands that an opcode does not have are not used. */
 #define BLOCK_LOOP(result_type, expression)            \
   KILN_IVDEP                                           \
   EVAL_UNROLL                                          \

@@ -145,12 +145,13 @@ static void find_iterations(eval_nest *nest, const sorted *s) {
   }
 }
 
-/* Which pointer each operand is read by, and what has to be spread for that. */
+/* Which pointer each operand is read by, and what has to be spread for that. Those that an opcode
+ * does not have are the first again. */
 static void find_operands(eval_nest *nest) {
   for (int i = 0; i < nest->count; i++) {
     eval_inst *e = &nest->body[i];
     for (int a = 0; a < 3; a++) {
-      e->operands[a] = 2 * i;
+      e->operands[a] = a > 0 ? e->operands[0] : 2 * i;
       if (a >= kiln_loop_ops[e->inst.op].arity) continue;
       eval_inst *value = &nest->body[e->inst.args[a]];
       const bool wide = value->values == EVAL_EACH_ROW && e->iterations & EVAL_EACH_COLUMN;
@@ -207,6 +208,19 @@ static void find_in_place(eval_nest *nest, const sorted *s, const int *ends, kil
     eval_inst *e = &nest->body[i];
     if (e->kind != EVAL_LOAD || e->fn || e->spreads) continue;
     e->in_place = ends[i] <= i + 1 || stores[ends[i]] == stores[i + 1];
+  }
+}
+
+/* Finds loads that give all blocks the same, such as a bias for each column; their slots stay
+ * theirs. */
+static void find_steady(eval_nest *nest, int shared, int *ends) {
+  const int both = EVAL_EACH_ROW | EVAL_EACH_COLUMN;
+  for (int i = 0; i < nest->count && (nest->along_body || !nest->has_loops); i++) {
+    eval_inst *e = &nest->body[i];
+    e->steady = e->kind == EVAL_LOAD && e->iterations == both && !is_local(e, shared);
+    for (int d = 0; d < e->depth && e->steady; d++)
+      e->steady = d == e->column_loop || e->inst.strides[d] == 0;
+    if (e->steady) ends[i] = nest->count;
   }
 }
 
@@ -363,8 +377,9 @@ static size_t make_nest(eval_nest *nest, const kiln_loop_fn *fn, const sorted *s
     if (nest->body[i].kind == EVAL_REDUCE)
       at = whole_lines(add_reduction(nest, s, table, i, reductions++, at));
   }
-  const int *ends = find_ends(nest, s, arena);
+  int *ends = find_ends(nest, s, arena);
   find_in_place(nest, s, ends, arena);
+  find_steady(nest, fn->input_count + fn->output_count, ends);
   return place_values(nest, fn, ends, at, arena);
 }
 
@@ -453,7 +468,7 @@ void kiln_eval_destroy(kiln_eval_program *program) {
   if (program) kiln_mem_free(program->mem, program, program->bytes);
 }
 size_t kiln_eval_bytes(const kiln_eval_program *program) { return program->bytes; }
-int kiln_eval_lanes(void) { return EVAL_COLUMNS; }
+int kiln_eval_columns(void) { return EVAL_COLUMNS; }
 int64_t kiln_eval_own_bytes(const kiln_eval_program *program) {
   return (int64_t)program->own_bytes;
 }

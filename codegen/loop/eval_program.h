@@ -30,7 +30,7 @@ enum { EVAL_EACH_ROW = 1, EVAL_EACH_COLUMN = 2 };
 typedef struct eval_inst {
   kiln_loop_inst inst;
   eval_kind kind;
-  eval_fn fn;   /* of CALL */
+  eval_fn fn;   /* of CALL; of a load of bools */
   int size;     /* of an element */
   int depth;    /* loops around it */
   int row_loop; /* the block's, of what has values for each; -1 */
@@ -40,6 +40,7 @@ typedef struct eval_inst {
   int operands[3]; /* numbers of pointers: see eval_nest */
   bool spreads;    /* its result is read where a block has more values */
   bool in_place;   /* of a load: where elements lie as the block does */
+  bool steady;     /* of a load: blocks of whole columns have the same values */
   int store;       /* of CALL: the store of its result, where that may be done at once; -1 */
   int end;         /* of OPEN */
   bool innermost;  /* OPEN: nothing in it opens */
@@ -71,9 +72,8 @@ typedef struct eval_nest {
   int phases[KILN_LOOP_MAX_RANK + 2]; /* first instruction of each level, and the count */
   eval_inst *body;
   eval_reduction *reductions;
-  size_t *slots; /* in scratch, of the pointers */
-  size_t
-      tiles_at; /* of local buffers where a block has many rows: `block` elements of 8 bytes each */
+  size_t *slots;   /* in scratch, of the pointers */
+  size_t tiles_at; /* of local buffers, where a block has many rows: a block of 8 bytes each */
 } eval_nest;
 
 struct kiln_eval_program {

@@ -10,6 +10,7 @@ typedef struct running {
   const int64_t *symbols;
   char **pointers;
   int most_rows, most_columns; /* of a block */
+  bool whole;                  /* a block has all columns */
   int rows, columns;           /* of the one at work */
   int64_t counters[KILN_LOOP_MAX_RANK], extents[KILN_LOOP_MAX_RANK];
   int64_t first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* of the nest's loops, in the box */
@@ -97,6 +98,7 @@ static void copy_area(const running *run, const area *a, int size, char *values,
 }
 
 static void run_load(const running *run, int i, const eval_inst *e) {
+  if (e->steady && run->whole && run->pointers[2 * i]) return;
   const area a = area_of(run, e);
   char *slot = slot_of(run, 2 * i);
   if (e->in_place && is_block(&a)) {
@@ -353,8 +355,8 @@ static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
 static void choose_block(running *run) {
   const eval_nest *nest = run->nest;
   const int last = nest->rank - 1;
+  run->whole = true;
   int64_t columns = range_of(run, last), rows = last > 0 ? range_of(run, last - 1) : 1;
-  bool whole = true; /* rows of a block are all of the columns */
   if (nest->along_body) {
     rows = nest->many_rows ? least(range_of(run, last), EVAL_ROWS) : 1;
     columns = 1;
@@ -362,7 +364,7 @@ static void choose_block(running *run) {
       const eval_inst *e = &nest->body[i];
       if (e->kind != EVAL_OPEN || !e->innermost) continue;
       const int64_t extent = number_of(run, e->inst.offset);
-      whole &= loops++ == 0 || extent == columns;
+      run->whole &= loops++ == 0 || extent == columns;
       if (extent > columns) columns = extent;
     }
   } else if (nest->has_loops) {
@@ -371,7 +373,8 @@ static void choose_block(running *run) {
     return;
   }
   run->most_columns = least(columns, nest->block);
-  run->most_rows = whole ? least(rows, nest->block / run->most_columns) : 1;
+  run->most_rows = run->whole ? least(rows, nest->block / run->most_columns) : 1;
+  run->whole &= columns <= nest->block;
 }
 
 /* The part of a nest that lies in a box. */
@@ -382,7 +385,8 @@ static void run_nest(running *run, const int64_t *begin, const int64_t *end) {
     run->last[d] = d < nest->axes ? end[d] : number_of(run, nest->extents[d]);
     run->counters[d] = run->first[d];
   }
-  for (int i = 0; i < 2 * nest->count; i++) run->pointers[i] = slot_of(run, i);
+  for (int i = 0; i < 2 * nest->count; i++)
+    run->pointers[i] = nest->body[i / 2].steady ? NULL : slot_of(run, i);
   choose_block(run);
   for (int changed = 0;;) {
     for (int level = changed; level <= nest->outer && level < nest->rank; level++)

@@ -7,7 +7,7 @@
 
 #include "codegen/loop/loop.h"
 
-/* r[i] of x[i], y[i] and z[i]; an operand that the opcode does not have is never read. */
+/* r[i] of x[i], y[i] and z[i]; operands that the opcode does not have are x again. */
 typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, int n);
 typedef void (*eval_copy_fn)(void *r, int64_t r_stride, const void *x, int64_t x_stride, int n);
 

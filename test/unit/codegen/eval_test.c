@@ -232,8 +232,7 @@ static number expected(const block *b, void *const *data, int64_t r, int64_t c) 
   if (b->op == KILN_LOOP_select) return x[0].i ? x[1] : x[2];
   if (kiln_loop_ops[b->op].rule == KILN_LOOP_RULE_COMPARE)
     return (number){.i = compared(b->op, b->from, x[0], x[1])};
-  if (!is_float(b->to))
-    return (number){.i = wrapped(b->to, int_of(b->op, b->to, x[0].i, x[1].i))};
+  if (!is_float(b->to)) return (number){.i = wrapped(b->to, int_of(b->op, b->to, x[0].i, x[1].i))};
   return (number){.f = rounded(b->to, float_of(b->op, x[0].f, x[1].f))};
 }
 
@@ -244,7 +243,8 @@ static bool is_same(const block *b, number want, number have) {
     return memcmp(&want.f, &have.f, sizeof want.f) == 0;
   const bool narrow = b->to == KILN_DTYPE_F32;
   const double least = narrow ? 4 * (double)FLT_TRUE_MIN : 4 * DBL_TRUE_MIN;
-  return fabs(want.f - have.f) <= 4 * (narrow ? (double)FLT_EPSILON : DBL_EPSILON) * fabs(want.f) + least;
+  return fabs(want.f - have.f) <=
+         4 * (narrow ? (double)FLT_EPSILON : DBL_EPSILON) * fabs(want.f) + least;
 }
 
 static void *allocate(int64_t count, kiln_dtype dtype) {
@@ -304,14 +304,15 @@ static void check_block(block *b) {
 
 /* Rows and columns around the sizes of blocks. Layouts take turns. */
 static void check_forms(block *b) {
-  static const int64_t sizes[][2] = {{1, 1},    {1, 2},    {1, 63},  {1, 1023}, {1, 1024}, {1, 1025},
-                                     {1, 2049}, {2, 512},  {3, 341}, {3, 515},  {41, 25},  {700, 3},
-                                     {64, 17},  {1025, 1}, {5, 1025}};
+  static const int64_t sizes[][2] = {{1, 1},    {1, 2},    {1, 63},  {1, 1023}, {1, 1024},
+                                     {1, 1025}, {1, 2049}, {2, 512}, {3, 341},  {3, 515},
+                                     {41, 25},  {700, 3},  {64, 17}, {1025, 1}, {5, 1025}};
   static const int results[] = {0, 3, 4, 5};
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     b->rows = sizes[s][0];
     b->columns = sizes[s][1];
-    for (int part = 0; part < MOST_OPERANDS; part++) b->kinds[part] = random_below(&b->seed, LAYOUTS);
+    for (int part = 0; part < MOST_OPERANDS; part++)
+      b->kinds[part] = random_below(&b->seed, LAYOUTS);
     b->kinds[MOST_OPERANDS] = results[random_below(&b->seed, 4)];
     check_block(b);
   }
@@ -388,8 +389,10 @@ static uint16_t half_of(bool bf, double x) {
   uint16_t low = 0, high = infinite; /* of the values, that is their order too */
   while (high - low > 1) {
     const uint16_t middle = (uint16_t)((low + high) / 2);
-    if (half_value(bf, middle) <= fabs(x)) low = middle;
-    else high = middle;
+    if (half_value(bf, middle) <= fabs(x))
+      low = middle;
+    else
+      high = middle;
   }
   /* Infinity stands for the next power of two. */
   const double above = high == infinite ? ldexp(1, bf ? 128 : 16) : half_value(bf, high);
@@ -439,7 +442,8 @@ static void test_halves(void **unused) {
 
 /* Two lanes, or a lane and the next operand. */
 static number joined(kiln_loop_opcode op, kiln_dtype dtype, number a, number b) {
-  const bool f = is_float(dtype), more = f ? a.f > b.f : a.i > b.i, less = f ? a.f < b.f : a.i < b.i;
+  const bool f = is_float(dtype), more = f ? a.f > b.f : a.i > b.i,
+             less = f ? a.f < b.f : a.i < b.i;
   switch (op) {
     case KILN_LOOP_sum:
     case KILN_LOOP_dot:
@@ -464,11 +468,13 @@ static number reduced(kiln_loop_opcode op, kiln_dtype dtype, const void *x, cons
   const bool is_f32 = dtype == KILN_DTYPE_F32;
   for (int j = 0; j < LANES; j++) {
     const bool edge = op == KILN_LOOP_amax || op == KILN_LOOP_amin;
-    lanes[j] = (number){.f = op == KILN_LOOP_prod, .i = op == KILN_LOOP_prod || op == KILN_LOOP_all};
+    lanes[j] =
+        (number){.f = op == KILN_LOOP_prod, .i = op == KILN_LOOP_prod || op == KILN_LOOP_all};
     if (edge) lanes[j].f = op == most ? -INFINITY : INFINITY;
   }
   for (int64_t i = 0; i < n; i++) {
-    const number a = load_number(dtype, x, at + i * stride), b = load_number(dtype, y, at + i * stride);
+    const number a = load_number(dtype, x, at + i * stride),
+                 b = load_number(dtype, y, at + i * stride);
     number *lane = &lanes[i % LANES];
     if (op == KILN_LOOP_dot)
       lane->f = !fma_here ? rounded(dtype, rounded(dtype, a.f * b.f) + lane->f)
@@ -549,7 +555,8 @@ static void reductions_on(fixture *f, kiln_codegen *codegen) {
       if (!(kiln_loop_ops[op].classes & kiln_loop_class(dtypes[d]))) continue;
       for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int rows = 0; rows < 2; rows++)
-          check_reduction(f, codegen, (kiln_loop_opcode)op, dtypes[d], sizes[s][0], sizes[s][1], rows);
+          check_reduction(f, codegen, (kiln_loop_opcode)op, dtypes[d], sizes[s][0], sizes[s][1],
+                          rows);
     }
   }
 }
@@ -558,12 +565,41 @@ static void test_reductions(void **unused) {
   on_each_isa(reductions_on);
 }
 
+/* -- Donation -- */
+
+/* An output in an input's memory: what was loaded is what was there, before the store and behind
+ * it; and a load that stands between a result and its store sees no store. */
+static void donation_on(fixture *f, kiln_codegen *codegen) {
+  enum { N = 3 * 700 };
+  static float in[N], doubled[N], place[N];
+  const char *text = "kernel { in b0: f32[3, 700] [700, 1] out b1: f32[3, 700] [700, 1]\n"
+                     "out b2: f32[3, 700] [700, 1] nest [3, 700] {\n"
+                     "%0 = load f32 b0 + 0 [700, 1]\n %1 = neg f32 %0\n"
+                     "%2 = load f32 b0 + 0 [700, 1]\n store f32 b1 + 0 [700, 1], %1\n"
+                     "%4 = add f32 %0, %2\n store f32 b2 + 0 [700, 1], %4 } }";
+  uint64_t seed = 5;
+  kiln_compiled *code = compile(codegen, parse_loop(f, text, false, NULL));
+  assert_int_equal(code->info.donors[0], 1);
+  fill(KILN_DTYPE_F32, in, N, &seed);
+  memcpy(place, in, sizeof in);
+  void *data[] = {place, place, doubled};
+  run(code, data);
+  for (int i = 0; i < N; i++) {
+    if (isnan(in[i])) continue;
+    assert_true(place[i] == -in[i] && doubled[i] == in[i] + in[i]);
+  }
+  kiln_compiled_release(code);
+}
+static void test_donation(void **unused) {
+  (void)unused;
+  on_each_isa(donation_on);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_opcodes),
-      cmocka_unit_test(test_casts),
-      cmocka_unit_test(test_halves),
-      cmocka_unit_test(test_reductions),
+      cmocka_unit_test(test_opcodes),  cmocka_unit_test(test_casts),
+      cmocka_unit_test(test_halves),   cmocka_unit_test(test_reductions),
+      cmocka_unit_test(test_donation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
