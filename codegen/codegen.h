@@ -68,7 +68,8 @@ kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
 void kiln_compiled_release(kiln_compiled *code);
 
 /* Text of a stage, in `arena`: LLVM IR after its passes, assembly, or PTX for the GPU that the flag
- * ptx names (kernel_abi.h says how it is launched). KILN_UNSUPPORTED: none can be made. */
+ * ptx names: kernel_abi.h says how it is launched; a thread's scratch is kiln_loop_info's for one
+ * lane. KILN_UNSUPPORTED: there is none of this kernel. */
 typedef enum kiln_codegen_stage {
   KILN_STAGE_LLVM,
   KILN_STAGE_ASM,

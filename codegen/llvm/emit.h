@@ -1,7 +1,5 @@
 /* emit.h: what the parts of the emitter share (emit.c: the function, nests without loops in their
- * bodies; emit_tree.c: those with loops; emit_gpu.c: a GPU's function and nests; emit_ops.c:
- * values).
- */
+ * bodies; emit_tree.c: those with loops; emit_gpu.c: both of a GPU; emit_ops.c: values). */
 #pragma once
 
 #include "codegen/llvm/llvm.h"

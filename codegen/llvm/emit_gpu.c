@@ -65,10 +65,10 @@ typedef struct threads {
 static threads emit_threads(kiln__llvm_emitter *e) {
   LLVMValueRef block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
   LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-  LLVMValueRef lane = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x");
-  LLVMValueRef lanes = special_register(e, "llvm.nvvm.read.ptx.sreg.ntid.x");
-  return (threads){binary(e, LLVMAdd, binary(e, LLVMMul, block, lanes), lane),
-                   binary(e, LLVMMul, blocks, lanes)};
+  LLVMValueRef in_block = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x");
+  LLVMValueRef each = special_register(e, "llvm.nvvm.read.ptx.sreg.ntid.x");
+  return (threads){binary(e, LLVMAdd, binary(e, LLVMMul, block, each), in_block),
+                   binary(e, LLVMMul, blocks, each)};
 }
 
 static void take_parameters(kiln__llvm_emitter *e, const threads *t) {
