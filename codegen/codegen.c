@@ -155,8 +155,6 @@ static void give_worker(kiln_codegen *codegen, worker *w, const kiln_status *mis
 }
 
 /* What is asked of LLVM. All that takes memory of an arena is done before: then nothing is held. */
-enum { PREFIX = sizeof KILN_KERNEL_SYMBOL - 1 };
-
 typedef struct llvm_job {
   kiln_codegen *codegen;
   const kiln_loop_fn *fn;
@@ -172,11 +170,12 @@ typedef struct llvm_job {
 static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
                          kiln_arena *scratch) {
   llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
-  job.flat = kiln_loop_flatten(fn, KILN_LOOP_LANES, scratch);
+  const char *prefix = product == KILN__LLVM_PTX ? KILN_GPU_SYMBOL : KILN_KERNEL_SYMBOL;
+  job.flat = kiln_loop_flatten(fn, kiln__llvm_width(product), scratch);
   job.text = kiln_loop_print(fn, scratch);
   job.digest = kiln_digest_bytes(job.text.data, job.text.len);
-  memcpy(job.name, KILN_KERNEL_SYMBOL, PREFIX);
-  kiln_digest_format(job.digest, job.name + PREFIX);
+  memcpy(job.name, prefix, strlen(prefix));
+  kiln_digest_format(job.digest, job.name + strlen(prefix));
   return job;
 }
 
@@ -372,9 +371,11 @@ static void free_bytes(void *arg) {
 
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
+  static const kiln__llvm_product products[] = {[KILN_STAGE_LLVM] = KILN__LLVM_IR,
+                                                [KILN_STAGE_ASM] = KILN__LLVM_ASM,
+                                                [KILN_STAGE_PTX] = KILN__LLVM_PTX};
   kiln_reason reason;
-  llvm_job job =
-      make_job(codegen, fn, stage == KILN_STAGE_ASM ? KILN__LLVM_ASM : KILN__LLVM_IR, arena);
+  llvm_job job = make_job(codegen, fn, products[stage], arena);
   KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);

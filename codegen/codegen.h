@@ -67,8 +67,14 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
 kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
 void kiln_compiled_release(kiln_compiled *code);
 
-/* Text of a stage, in `arena`: LLVM IR after its passes, or assembly. */
-typedef enum kiln_codegen_stage { KILN_STAGE_LLVM, KILN_STAGE_ASM } kiln_codegen_stage;
+/* Text of a stage, in `arena`: LLVM IR after its passes, assembly, or PTX for the GPU that the flag
+ * ptx names: kernel_abi.h says how it is launched; a thread's scratch is kiln_loop_info's for one
+ * lane. KILN_UNSUPPORTED: there is none of this kernel. */
+typedef enum kiln_codegen_stage {
+  KILN_STAGE_LLVM,
+  KILN_STAGE_ASM,
+  KILN_STAGE_PTX
+} kiln_codegen_stage;
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena,
                                kiln_str *out_text) KILN_MUST_USE;

@@ -266,8 +266,7 @@ static kiln_status *print_all(dump *d) {
     kiln_text_printf(d->printer.text, "; %s: not called yet\n", d->function->qualname);
     return NULL;
   }
-  if (d->stage == KILN_JIT_STAGE_LOOP || d->stage == KILN_JIT_STAGE_LLVM ||
-      d->stage == KILN_JIT_STAGE_ASM) {
+  if (kiln__is_of_groups(d->stage)) {
     KILN_TRY(print_groups(d, root));
   } else {
     KILN_TRY(print_executors(d, root));

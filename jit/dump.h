@@ -17,6 +17,9 @@ typedef struct kiln__printer {
   kiln_cleanup forgetting;
 } kiln__printer;
 
+/* Whether the stage is one of the groups, not of the variant around them. */
+static inline bool kiln__is_of_groups(kiln_jit_stage stage) { return stage >= KILN_JIT_STAGE_LOOP; }
+
 /* In the scope that they are called in. */
 void kiln__printer_begin(kiln__printer *printer);
 void kiln__printer_end(kiln__printer *printer);

@@ -45,12 +45,10 @@ static const struct {
 };
 enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
 
-static bool is_of_groups(kiln_jit_stage stage) { return stage >= KILN_JIT_STAGE_LOOP; }
-
 static kiln_status *dump_group(kiln__printer *printer, kiln_arena *arena,
                                const kiln_group_info *g) {
   for (int i = 0; i < STAGE_COUNT; i++) {
-    if (!is_of_groups(stages[i].stage)) continue;
+    if (!kiln__is_of_groups(stages[i].stage)) continue;
     *printer->text = kiln_text_in(arena);
     KILN_TRY(kiln__print_group(printer, g, stages[i].stage));
     write_file(printer->jit, arena,
@@ -69,7 +67,7 @@ static kiln_status *print_all(kiln__printer *printer, kiln_arena *arena, const k
     write_file(ex->jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), text);
   }
   for (int i = 0; i < STAGE_COUNT; i++) {
-    if (is_of_groups(stages[i].stage)) continue;
+    if (kiln__is_of_groups(stages[i].stage)) continue;
     *text = kiln_text_in(arena);
     KILN_TRY(kiln__print_variant(printer, ex, v, stages[i].stage));
     write_file(ex->jit, arena,

@@ -221,6 +221,20 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
 
 /* -- Text -- */
 
+/* Where there is no PTX the text says why. */
+static kiln_status *dump_code(struct kiln_codegen *codegen, const kiln_loop_fn *fn,
+                              kiln_jit_stage stage, kiln_arena *arena, kiln_str *out_text) {
+  const kiln_codegen_stage of = stage == KILN_JIT_STAGE_LLVM  ? KILN_STAGE_LLVM
+                                : stage == KILN_JIT_STAGE_ASM ? KILN_STAGE_ASM
+                                                              : KILN_STAGE_PTX;
+  kiln_status *status = kiln_codegen_dump(codegen, fn, of, arena, out_text);
+  if (of != KILN_STAGE_PTX || kiln_status_code(status) != KILN_UNSUPPORTED) return status;
+  *out_text = kiln_str_from(kiln_arena_printf(
+      arena, "// %s: %s\n", kiln_reason_sentence(KILN_REASON_no_ptx), kiln_status_message(status)));
+  kiln_status_destroy(status);
+  return NULL;
+}
+
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info *info,
                              const kiln_graph *graph, kiln_jit_stage stage, kiln_text *text) {
   const bool has_code = info->code && info->code->backend == KILN_BACKEND_LLVM;
@@ -239,10 +253,10 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   } else if (stage == KILN_JIT_STAGE_LOOP) {
     out = kiln_loop_print(fn, scratch);
   } else {
-    const kiln_codegen_stage of = stage == KILN_JIT_STAGE_LLVM ? KILN_STAGE_LLVM : KILN_STAGE_ASM;
-    KILN_TRY(kiln_codegen_dump(codegen, fn, of, scratch, &out));
+    KILN_TRY(dump_code(codegen, fn, stage, scratch, &out));
   }
-  kiln_text_printf(text, "; %s %s\n", info->name, info->hash);
+  const char *comment = stage == KILN_JIT_STAGE_PTX ? "//" : ";";
+  kiln_text_printf(text, "%s %s %s\n", comment, info->name, info->hash);
   kiln_text_put(text, out);
   kiln_arena_destroy(scratch);
   return NULL;

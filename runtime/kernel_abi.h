@@ -52,6 +52,26 @@ _Static_assert(sizeof(kiln_kernel_box) == 48, "version 3");
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, const kiln_kernel_box *box);
 
+/* -- On a GPU --
+ *
+ * A kernel is the one entry of a module of PTX: KILN_GPU_SYMBOL and the digest of its loop IR. Its
+ * parameters, 8 bytes each, are in this order
+ *   - for each tensor, inputs, then outputs: the address of its first element (global memory);
+ *   - for each scalar: a double of f64, else an int64 (of bool 0 or 1);
+ *   - for each symbol: an int64;
+ *   - where local buffers take more than KILN_GPU_LOCAL_BYTES, or no number of them: the
+ *     address of scratch (global memory, 64-byte aligned), scratch_bytes for each thread.
+ *
+ * It is launched with any number of blocks, and of threads in each, along x. Each nest's
+ * iterations, of which the last loop's count fastest, go to the threads in turn: thread t of n
+ * takes t, t + n, t + 2n, ... */
+#define KILN_GPU_SYMBOL "kiln_"
+enum {
+  KILN_GPU_PARAMETERS = 4352 / 8,  /* at most; others have no PTX */
+  KILN_GPU_LOCAL_BYTES = 4096,     /* of local buffers, in the thread's own memory */
+  KILN_GPU_STACK_BYTES = 512 << 10 /* with the accumulators; others have no PTX */
+};
+
 enum { KILN_KERNEL_DONORS = 4 };
 
 /* What there is to do. */

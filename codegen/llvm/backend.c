@@ -15,15 +15,22 @@
 
 static const char passes[] =
     "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>)";
-static const char triple[] = "x86_64-unknown-linux-gnu";
+
+/* What code is generated for. */
+typedef struct machine {
+  const kiln__llvm_target *target;
+  const char *triple, *features;
+  LLVMRelocMode relocations;
+  LLVMCodeModel model;
+  LLVMTargetMachineRef llvm; /* NULL: not made yet */
+  LLVMTargetDataRef layout;
+} machine;
 
 struct kiln__llvm_backend {
   const char *path; /* of libLLVM, borrowed from env; "": the system's */
   kiln_mem *mem;
   kiln__llvm llvm;
-  const kiln__llvm_target *target;
-  LLVMTargetMachineRef machine;
-  LLVMTargetDataRef layout;
+  machine cpu, gpu;
   bool *broken; /* atomic, of all that call LLVM: after a fatal error it is not called again */
 };
 
@@ -77,6 +84,7 @@ static kiln_status *ask_room_for(const kiln_loop_fn *fn) {
 /* One compilation: what it owns, and its result. */
 typedef struct job {
   kiln__llvm_backend *backend;
+  machine *machine;
   const kiln_loop_flat *kernel;
   const char *name;
   kiln__llvm_product product;
@@ -109,27 +117,34 @@ static kiln_status *failed(const job *j, char *message, const char *what) {
 
 /* -- Steps -- */
 
-static kiln_status *link_math(job *j) {
-  static const struct {
-    const unsigned char *bytes;
-    const size_t *size;
-  } bitcode[KILN_ISA__COUNT] = {
+typedef struct bitcode {
+  const unsigned char *bytes;
+  const size_t *size;
+} bitcode;
+
+static bitcode bitcode_for(const kiln__llvm_target *target) {
+  static const bitcode of_cpu[KILN_ISA__COUNT] = {
       [KILN_ISA_V2] = {kiln__math_bitcode_v2, &kiln__math_bitcode_v2_size},
       [KILN_ISA_AVX2] = {kiln__math_bitcode_avx2, &kiln__math_bitcode_avx2_size},
       [KILN_ISA_AVX512] = {kiln__math_bitcode_avx512, &kiln__math_bitcode_avx512_size},
   };
+  if (target->gpu) return (bitcode){kiln__math_bitcode_nvptx, &kiln__math_bitcode_nvptx_size};
+  return of_cpu[target->isa];
+}
+
+static kiln_status *link_math(job *j) {
   const kiln__llvm *ll = &j->backend->llvm;
-  kiln_isa isa = j->backend->target->isa;
+  const bitcode code = bitcode_for(j->machine->target);
   LLVMModuleRef math;
   /* Read lazily: the module takes the buffer, and only what is used is parsed. */
-  LLVMMemoryBufferRef buffer = ll->CreateMemoryBufferWithMemoryRange(
-      (const char *)bitcode[isa].bytes, *bitcode[isa].size, "math", 0);
+  LLVMMemoryBufferRef buffer =
+      ll->CreateMemoryBufferWithMemoryRange((const char *)code.bytes, *code.size, "math", 0);
   if (ll->GetBitcodeModuleInContext2(j->context, buffer, &math)) {
     ll->DisposeMemoryBuffer(buffer);
     return failed(j, NULL, "reading the math library");
   }
-  ll->SetTarget(math, triple);
-  ll->SetModuleDataLayout(math, j->backend->layout);
+  ll->SetTarget(math, j->machine->triple);
+  ll->SetModuleDataLayout(math, j->machine->layout);
   if (ll->LinkModules2(j->module, math)) return failed(j, NULL, "linking the math library");
   return NULL;
 }
@@ -137,7 +152,7 @@ static kiln_status *link_math(job *j) {
 static kiln_status *run_passes(job *j) {
   const kiln__llvm *ll = &j->backend->llvm;
   LLVMPassBuilderOptionsRef options = ll->CreatePassBuilderOptions();
-  LLVMErrorRef error = ll->RunPasses(j->module, passes, j->backend->machine, options);
+  LLVMErrorRef error = ll->RunPasses(j->module, passes, j->machine->llvm, options);
   ll->DisposePassBuilderOptions(options);
   if (!error) return NULL;
   char *message = ll->GetErrorMessage(error);
@@ -146,16 +161,35 @@ static kiln_status *run_passes(job *j) {
   return status;
 }
 
+/* Of a target that was registered. */
+static kiln_status *make_machine(const kiln__llvm *ll, machine *m) {
+  LLVMTargetRef target;
+  char *message = NULL;
+  if (m->llvm) return NULL;
+  if (ll->GetTargetFromTriple(m->triple, &target, &message)) {
+    kiln_status *status = KILN_ERROR(KILN_UNSUPPORTED, "%s: %s", ll->path, message);
+    ll->DisposeMessage(message);
+    return status;
+  }
+  m->llvm = ll->CreateTargetMachine(target, m->triple, m->target->cpu, m->features,
+                                    LLVMCodeGenLevelDefault, m->relocations, m->model);
+  if (!m->llvm)
+    return KILN_ERROR(KILN_UNSUPPORTED, "%s has no target for %s", ll->path, m->target->cpu);
+  m->layout = ll->CreateTargetDataLayout(m->llvm);
+  return NULL;
+}
+
 static kiln_status *compile(job *j) {
   const kiln__llvm *ll = &j->backend->llvm;
   bool math = false;
   char *message = NULL;
+  KILN_TRY(make_machine(ll, j->machine));
   j->context = ll->ContextCreate();
   ll->ContextSetDiagnosticHandler(j->context, on_diagnostic, j);
   j->module = ll->ModuleCreateWithNameInContext("kiln", j->context);
-  ll->SetTarget(j->module, triple);
-  ll->SetModuleDataLayout(j->module, j->backend->layout);
-  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->kernel, j->backend->target, j->name,
+  ll->SetTarget(j->module, j->machine->triple);
+  ll->SetModuleDataLayout(j->module, j->machine->layout);
+  KILN_TRY(kiln__llvm_emit(ll, j->context, j->module, j->kernel, j->machine->target, j->name,
                            j->room, &math));
   if (ll->VerifyModule(j->module, LLVMReturnStatusAction, &message))
     return failed(j, message, "verifying");
@@ -167,9 +201,8 @@ static kiln_status *compile(job *j) {
     return NULL;
   }
   message = NULL;
-  LLVMCodeGenFileType type = j->product == KILN__LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile;
-  if (ll->TargetMachineEmitToMemoryBuffer(j->backend->machine, j->module, type, &message,
-                                          &j->object))
+  LLVMCodeGenFileType type = j->product == KILN__LLVM_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
+  if (ll->TargetMachineEmitToMemoryBuffer(j->machine->llvm, j->module, type, &message, &j->object))
     return failed(j, message, "emitting");
   return NULL;
 }
@@ -203,6 +236,7 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
   }
   KILN_TRY(ask_room_for(kernel->fn));
   job j = {.backend = backend, .kernel = kernel, .name = name, .product = product};
+  j.machine = product == KILN__LLVM_PTX ? &backend->gpu : &backend->cpu;
   const kiln__llvm *ll = &backend->llvm;
   const size_t room = kiln__llvm_emit_room(kernel);
   j.room = kiln_mem_alloc(backend->mem, room);
@@ -225,10 +259,8 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
 
 void kiln__llvm_fatal(const char *reason);
 
-static kiln_status *open_target(kiln__llvm_backend *b) {
+static kiln_status *open_targets(kiln__llvm_backend *b) {
   kiln__llvm *ll = &b->llvm;
-  LLVMTargetRef target;
-  char *message = NULL;
   KILN_TRY(ask_room(LIBRARY_ADDRESSES, LIBRARY_BYTES));
   KILN_TRY(kiln__llvm_open(b->path, ll));
   ll->InstallFatalErrorHandler(kiln__llvm_fatal);
@@ -236,17 +268,19 @@ static kiln_status *open_target(kiln__llvm_backend *b) {
   ll->InitializeX86Target();
   ll->InitializeX86TargetMC();
   ll->InitializeX86AsmPrinter();
-  if (ll->GetTargetFromTriple(triple, &target, &message)) {
-    kiln_status *status = KILN_ERROR(KILN_UNSUPPORTED, "%s: %s", ll->path, message);
-    ll->DisposeMessage(message);
-    return status;
+  if (ll->InitializeNVPTXTargetInfo && ll->InitializeNVPTXTarget && ll->InitializeNVPTXTargetMC &&
+      ll->InitializeNVPTXAsmPrinter) { /* else no target answers to the triple */
+    ll->InitializeNVPTXTargetInfo();
+    ll->InitializeNVPTXTarget();
+    ll->InitializeNVPTXTargetMC();
+    ll->InitializeNVPTXAsmPrinter();
   }
-  b->machine = ll->CreateTargetMachine(target, triple, b->target->cpu, "", LLVMCodeGenLevelDefault,
-                                       LLVMRelocPIC, LLVMCodeModelSmall);
-  if (!b->machine)
-    return KILN_ERROR(KILN_UNSUPPORTED, "%s has no target for %s", ll->path, b->target->cpu);
-  b->layout = ll->CreateTargetDataLayout(b->machine);
-  return NULL;
+  return make_machine(ll, &b->cpu);
+}
+
+static void end_machine(const kiln__llvm *ll, machine *m) {
+  if (m->layout) ll->DisposeTargetData(m->layout);
+  if (m->llvm) ll->DisposeTargetMachine(m->llvm);
 }
 
 kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken,
@@ -255,9 +289,16 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
   if (!b) return kiln_status_oom();
   b->mem = env->mem;
   b->broken = broken;
-  b->target = &kiln__llvm_targets[isa];
+  b->cpu = (machine){.target = &kiln__llvm_targets[isa],
+                     .triple = "x86_64-unknown-linux-gnu",
+                     .features = "",
+                     .relocations = LLVMRelocPIC,
+                     .model = LLVMCodeModelSmall};
+  b->gpu = (machine){.target = &kiln__llvm_gpus[env->flags.ptx],
+                     .triple = "nvptx64-nvidia-cuda",
+                     .features = "+ptx78"};
   b->path = env->flags.llvm.text;
-  kiln_status *status = open_target(b);
+  kiln_status *status = open_targets(b);
   if (status) {
     kiln__llvm_backend_destroy(b);
     return status;
@@ -269,8 +310,8 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
   if (!backend) return;
   if (!is_broken(backend)) {
-    if (backend->layout) backend->llvm.DisposeTargetData(backend->layout);
-    if (backend->machine) backend->llvm.DisposeTargetMachine(backend->machine);
+    end_machine(&backend->llvm, &backend->cpu);
+    end_machine(&backend->llvm, &backend->gpu);
   }
   kiln_mem_free(backend->mem, backend, sizeof *backend);
 }

@@ -9,9 +9,13 @@
 #include "codegen/llvm/emit_state.h"
 
 const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
-    [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2"},
-    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, "x86-64-v3"},
-    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4"},
+    [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2", false},
+    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, "x86-64-v3", false},
+    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4", false},
+};
+const kiln__llvm_target kiln__llvm_gpus[KILN__LLVM_GPUS] = {
+    {KILN_ISA_AVX2, 1, false, "sm_80", true},
+    {KILN_ISA_AVX2, 1, false, "sm_90", true},
 };
 
 /* -- Memory -- */
@@ -214,6 +218,17 @@ static int width_of(const kiln_loop_nest *nest, const kiln__llvm_target *target)
   return wide && !narrow ? target->lanes / 2 : target->lanes;
 }
 
+LLVMValueRef kiln__llvm_emit_stack(kiln__llvm_emitter *e, kiln_dtype dtype, int64_t count) {
+  LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
+  LL->PositionBuilderAtEnd(BUILD, e->entry);
+  LLVMTypeRef type = LL->ArrayType2(kiln__llvm_emit_memory_type(e, dtype), (uint64_t)count);
+  LLVMValueRef out = LL->BuildAlloca(BUILD, type, "");
+  LL->SetAlignment(out, 64);
+  LL->PositionBuilderAtEnd(BUILD, here);
+  e->stack_bytes += (size_t)count * (size_t)kiln_loop_size(dtype);
+  return out;
+}
+
 /* A zeroed buffer of one vector on the stack. */
 static LLVMValueRef stack_buffer(kiln__llvm_emitter *e, kiln_dtype dtype) {
   LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
@@ -330,28 +345,47 @@ static LLVMValueRef emit_step(const kiln__llvm_emitter *e, const kiln_dim_step *
                 LL->BuildCast(BUILD, LLVMZExt, below, e->i64, ""));
 }
 
-/* What the program makes of the call's symbols, for all of the function. */
-static void emit_steps(const kiln__llvm_emitter *e, LLVMValueRef args) {
+void kiln__llvm_emit_steps(const kiln__llvm_emitter *e) {
   const kiln_dim_program *p = e->kernel->values;
-  LLVMValueRef symbols = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, symbols));
-  for (int i = 0; i < p->symbol_count; i++) {
-    LLVMValueRef index = kiln__llvm_emit_index(e, i);
-    LLVMValueRef at = LL->BuildGEP2(BUILD, e->i64, symbols, &index, 1, "");
-    e->steps[i] = LL->BuildLoad2(BUILD, e->i64, at, "");
-  }
-  for (int i = 0; i < p->step_count; i++)
+  for (int i = 0; p && i < p->step_count; i++)
     e->steps[p->symbol_count + i] = emit_step(e, &kiln_dim_steps(p)[i]);
 }
 
-/* Local buffers lie behind each other in the call's scratch. */
-static void load_locals(kiln__llvm_emitter *e, LLVMValueRef args) {
+void kiln__llvm_emit_locals(const kiln__llvm_emitter *e, LLVMValueRef scratch) {
   const int first = e->fn->input_count + e->fn->output_count;
-  LLVMValueRef scratch = NULL;
   for (int i = first; i < e->fn->buffers.count; i++) {
-    if (!scratch) scratch = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scratch));
     LLVMValueRef offset = kiln__llvm_emit_dim(e, e->kernel->places[i - first]);
     e->data[i] = LL->BuildGEP2(BUILD, e->i8, scratch, &offset, 1, "");
   }
+}
+
+/* Element `index` of an array that a field of the arguments points to. */
+static LLVMValueRef load_element(const kiln__llvm_emitter *e, LLVMTypeRef type, LLVMValueRef array,
+                                 int index) {
+  LLVMValueRef at = kiln__llvm_emit_index(e, index);
+  return LL->BuildLoad2(BUILD, type, LL->BuildGEP2(BUILD, type, array, &at, 1, ""), "");
+}
+
+/* What a kernel's struct of arguments has. */
+static void load_arguments(kiln__llvm_emitter *e, LLVMValueRef args) {
+  const kiln_loop_fn *fn = e->fn;
+  LLVMValueRef data = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, data));
+  for (int i = 0; i < fn->input_count + fn->output_count; i++)
+    e->data[i] = load_element(e, e->ptr, data, i);
+  if (e->kernel->values) {
+    LLVMValueRef symbols = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, symbols));
+    for (int i = 0; i < e->kernel->values->symbol_count; i++)
+      e->steps[i] = load_element(e, e->i64, symbols, i);
+  }
+  if (fn->scalars.count) {
+    LLVMValueRef scalars = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scalars));
+    for (int i = 0; i < fn->scalars.count; i++)
+      e->scalars[i] =
+          load_element(e, kiln__llvm_emit_argument_type(e, fn->scalars.data[i]), scalars, i);
+  }
+  kiln__llvm_emit_steps(e);
+  if (fn->buffers.count > fn->input_count + fn->output_count)
+    kiln__llvm_emit_locals(e, load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scratch)));
 }
 
 /* The box's bounds, of the axes that the kernel has: of an axis of extent 1 a box holds all. */
@@ -369,9 +403,6 @@ static void load_box(kiln__llvm_emitter *e, LLVMValueRef box) {
 }
 
 static void add_attributes(const kiln__llvm_emitter *e) {
-  unsigned kind = LL->GetEnumAttributeKindForName("nounwind", 8);
-  LL->AddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                          LL->CreateEnumAttribute(e->context, kind, 0));
   LL->AddAttributeAtIndex(
       e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
       LL->CreateStringAttribute(e->context, "prefer-vector-width", 19, "512", 3));
@@ -391,7 +422,8 @@ static size_t steps_of(const kiln_loop_flat *kernel) {
 
 size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel) {
   const kiln_loop_fn *fn = kernel->fn;
-  return ((size_t)(fn->buffers.count + 1) + steps_of(kernel)) * sizeof(LLVMValueRef) +
+  return ((size_t)(fn->buffers.count + 1 + fn->scalars.count) + steps_of(kernel)) *
+             sizeof(LLVMValueRef) +
          (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
 }
 
@@ -399,7 +431,8 @@ size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel) {
 static void divide_room(kiln__llvm_emitter *e, void *room) {
   const size_t most = longest_body(e->fn) + 1;
   e->data = room;
-  e->steps = e->data + e->fn->buffers.count + 1;
+  e->scalars = e->data + e->fn->buffers.count + 1;
+  e->steps = e->scalars + e->fn->scalars.count;
   e->values = e->steps + steps_of(e->kernel);
   e->reductions = e->values + most;
   e->fast = e->reductions + most;
@@ -411,54 +444,61 @@ static void divide_room(kiln__llvm_emitter *e, void *room) {
   e->scopes.end = e->scopes.depth + most;
 }
 
+/* The function of kernel_abi.h; nests in turn, each its part of the box. */
+static void emit_cpu(kiln__llvm_emitter *e, const char *name) {
+  LLVMTypeRef params[2] = {e->ptr, e->ptr};
+  kiln__llvm_emit_begin(e, name, params, 2);
+  add_attributes(e);
+  load_arguments(e, LL->GetParam(e->function, 0));
+  load_box(e, LL->GetParam(e->function, 1));
+  LLVMValueRef base = kiln__llvm_emit_index(e, 0);
+  for (int n = 0; n < e->fn->nests.count; n++) {
+    emit_nest(e, e->fn->nests.data[n], base);
+    LLVMValueRef extent = kiln__llvm_emit_dim(e, kiln_loop_nest_extent(e->fn->nests.data[n], 0));
+    base = binary(e, LLVMAdd, base, extent);
+  }
+}
+
+void kiln__llvm_emit_begin(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *params,
+                           int count) {
+  LLVMTypeRef result = LL->VoidTypeInContext(e->context);
+  LLVMTypeRef type = LL->FunctionType(result, params, (unsigned)count, 0);
+  e->function = LL->AddFunction(e->module, name, type);
+  unsigned nounwind = LL->GetEnumAttributeKindForName("nounwind", 8);
+  LL->AddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                          LL->CreateEnumAttribute(e->context, nounwind, 0));
+  e->entry = new_block(e);
+  e->start = new_block(e);
+  LL->PositionBuilderAtEnd(BUILD, e->start);
+}
+
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
                              const kiln_loop_flat *kernel, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) {
-  const kiln_loop_fn *fn = kernel->fn;
   kiln__llvm_emitter emitter = {.ll = llvm,
                                 .context = context,
                                 .module = module,
                                 .kernel = kernel,
-                                .fn = fn,
+                                .fn = kernel->fn,
                                 .target = target},
                      *e = &emitter;
+  if (target->gpu) KILN_TRY(kiln__llvm_gpu_fits(kernel));
   divide_room(e, room);
   e->i1 = LL->IntTypeInContext(context, 1);
   e->i8 = LL->IntTypeInContext(context, 8);
   e->i32 = LL->IntTypeInContext(context, 32);
   e->i64 = LL->IntTypeInContext(context, 64);
   e->ptr = LL->PointerTypeInContext(context, 0);
-  LLVMTypeRef params[2] = {e->ptr, e->ptr};
-  LLVMTypeRef type = LL->FunctionType(LL->VoidTypeInContext(context), params, 2, 0);
-  e->function = LL->AddFunction(module, name, type);
   e->builder = LL->CreateBuilderInContext(context);
-  e->entry = new_block(e);
-  LLVMBasicBlockRef start = new_block(e);
-  LL->PositionBuilderAtEnd(BUILD, start);
-  add_attributes(e);
-  LLVMValueRef args = LL->GetParam(e->function, 0);
-  LLVMValueRef data = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, data));
-  if (kernel->values) emit_steps(e, args);
-  load_box(e, LL->GetParam(e->function, 1));
-  for (int i = 0; i < fn->input_count + fn->output_count; i++) {
-    LLVMValueRef index = kiln__llvm_emit_index(e, i);
-    e->data[i] =
-        LL->BuildLoad2(BUILD, e->ptr, LL->BuildGEP2(BUILD, e->ptr, data, &index, 1, ""), "");
-  }
-  load_locals(e, args);
-  if (fn->scalars.count)
-    e->scalars = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, scalars));
-  LLVMValueRef base = kiln__llvm_emit_index(e, 0);
-  for (int n = 0; n < fn->nests.count; n++) {
-    emit_nest(e, fn->nests.data[n], base);
-    LLVMValueRef extent = kiln__llvm_emit_dim(e, kiln_loop_nest_extent(fn->nests.data[n], 0));
-    base = binary(e, LLVMAdd, base, extent);
-  }
+  (target->gpu ? kiln__llvm_emit_gpu : emit_cpu)(e, name);
   LL->BuildRetVoid(BUILD);
   LL->PositionBuilderAtEnd(BUILD, e->entry);
-  LL->BuildBr(BUILD, start);
+  LL->BuildBr(BUILD, e->start);
   LL->DisposeBuilder(BUILD);
   *out_math = e->math;
   if (e->missing) return KILN_ERROR(KILN_INTERNAL, "this LLVM has no intrinsic %s", e->missing);
+  if (target->gpu && e->stack_bytes > KILN_GPU_STACK_BYTES)
+    return KILN_ERROR(KILN_UNSUPPORTED, "the kernel takes %zu bytes of a thread, a GPU has %d",
+                      e->stack_bytes, KILN_GPU_STACK_BYTES);
   return NULL;
 }

@@ -1,5 +1,5 @@
 /* emit.h: what the parts of the emitter share (emit.c: the function, nests without loops in their
- * bodies; emit_tree.c: those with loops; emit_ops.c: values). */
+ * bodies; emit_tree.c: those with loops; emit_gpu.c: both of a GPU; emit_ops.c: values). */
 #pragma once
 
 #include "codegen/llvm/llvm.h"
@@ -15,13 +15,15 @@ typedef struct kiln__llvm_emitter {
   LLVMValueRef *steps;    /* of its program: the values, i64 */
   const kiln__llvm_target *target;
   LLVMTypeRef i1, i8, i32, i64, ptr;
-  LLVMValueRef *data; /* first element of each buffer */
-  LLVMValueRef scalars;
+  LLVMValueRef *data;                                          /* first element of each buffer */
+  LLVMValueRef *scalars;                                       /* i64 or double */
   int axes;                                                    /* of the kernel's grid */
   LLVMValueRef begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES]; /* of the box */
-  LLVMBasicBlockRef entry; /* allocas; ends with a branch when all is emitted */
+  LLVMBasicBlockRef entry; /* allocas; ends with a branch to `start` when all is emitted */
+  LLVMBasicBlockRef start;
   bool math;
   const char *missing; /* an intrinsic that LLVM does not have */
+  size_t stack_bytes;  /* of all allocas for numbers and vectors */
   /* Of the nest at work: */
   const kiln_loop_nest *nest;
   int width;            /* elements of a vector */
@@ -39,9 +41,19 @@ typedef struct kiln__llvm_emitter {
 /* The type of one element in registers (bool is i1; f16 and bf16 are i16) and in memory. */
 LLVMTypeRef kiln__llvm_emit_scalar_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
 LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
+/* `width` elements; one is no vector. */
+LLVMTypeRef kiln__llvm_emit_vector_of(const kiln__llvm_emitter *e, LLVMTypeRef scalar);
 LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
 LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width);
 LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value);
+/* The function, and the builder in its first block. */
+void kiln__llvm_emit_begin(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *params, int count);
+/* The type of a scalar as it is handed over. */
+LLVMTypeRef kiln__llvm_emit_argument_type(const kiln__llvm_emitter *e, kiln_dtype dtype);
+/* What the program makes of the symbols, which are its first values. */
+void kiln__llvm_emit_steps(const kiln__llvm_emitter *e);
+/* Local buffers lie behind each other in scratch memory. */
+void kiln__llvm_emit_locals(const kiln__llvm_emitter *e, LLVMValueRef scratch);
 /* A dimension of the kernel, i64. */
 LLVMValueRef kiln__llvm_emit_dim(const kiln__llvm_emitter *e, kiln_dim d);
 /* 0, 1, … width - 1 as a vector of i32. */

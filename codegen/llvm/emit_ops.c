@@ -18,8 +18,16 @@ LLVMTypeRef kiln__llvm_emit_memory_type(const kiln__llvm_emitter *e, kiln_dtype 
   return dtype == KILN_DTYPE_BOOL ? e->i8 : kiln__llvm_emit_scalar_type(e, dtype);
 }
 
+LLVMTypeRef kiln__llvm_emit_argument_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return dtype == KILN_DTYPE_F64 ? kiln__llvm_emit_scalar_type(e, dtype) : e->i64;
+}
+
+LLVMTypeRef kiln__llvm_emit_vector_of(const kiln__llvm_emitter *e, LLVMTypeRef scalar) {
+  return e->width == 1 ? scalar : LL->VectorType(scalar, (unsigned)e->width);
+}
+
 LLVMTypeRef kiln__llvm_emit_vector_type(const kiln__llvm_emitter *e, kiln_dtype dtype) {
-  return LL->VectorType(kiln__llvm_emit_scalar_type(e, dtype), (unsigned)e->width);
+  return kiln__llvm_emit_vector_of(e, kiln__llvm_emit_scalar_type(e, dtype));
 }
 
 LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value) {
@@ -33,6 +41,7 @@ LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int wi
 }
 
 LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef scalar, int width) {
+  if (width == 1) return scalar;
   LLVMTypeRef type = LL->VectorType(LL->TypeOf(scalar), (unsigned)width);
   LLVMValueRef poison = LL->GetPoison(type);
   LLVMValueRef zeros = LL->ConstNull(LL->VectorType(e->i32, (unsigned)width));
@@ -60,6 +69,7 @@ LLVMValueRef kiln__llvm_emit_mask(const kiln__llvm_emitter *e, LLVMValueRef left
 }
 
 static LLVMValueRef splat_constant(const kiln__llvm_emitter *e, LLVMValueRef scalar) {
+  if (e->width == 1) return scalar;
   LLVMValueRef lanes[64];
   for (int i = 0; i < e->width; i++) lanes[i] = scalar;
   return LL->ConstVector(lanes, (unsigned)e->width);
@@ -73,11 +83,7 @@ static LLVMValueRef emit_constant(const kiln__llvm_emitter *e, const kiln_loop_i
 }
 
 static LLVMValueRef emit_scalar(const kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
-  LLVMValueRef index = kiln__llvm_emit_index(e, inst->index);
-  LLVMTypeRef type =
-      inst->dtype == KILN_DTYPE_F64 ? kiln__llvm_emit_scalar_type(e, inst->dtype) : e->i64;
-  LLVMValueRef address = LL->BuildGEP2(BUILD, e->i64, e->scalars, &index, 1, "");
-  LLVMValueRef value = LL->BuildLoad2(BUILD, type, address, "");
+  LLVMValueRef value = e->scalars[inst->index];
   if (inst->dtype == KILN_DTYPE_BOOL)
     value = LL->BuildICmp(BUILD, LLVMIntNE, value, kiln__llvm_emit_index(e, 0), "");
   return kiln__llvm_emit_splat(e, value, e->width);
@@ -85,14 +91,21 @@ static LLVMValueRef emit_scalar(const kiln__llvm_emitter *e, const kiln_loop_ins
 
 /* -- Calls into runtime/math -- */
 
-static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result,
-                              LLVMTypeRef operand, LLVMValueRef *args, int count) {
-  LLVMTypeRef params[2] = {operand, operand};
+/* Operands and result are vectors of `lanes` elements of these types. The library's vectors of one
+ * element are numbers here. */
+static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result_scalar,
+                              LLVMTypeRef scalar, int lanes, LLVMValueRef *args, int count) {
+  LLVMTypeRef result = LL->VectorType(result_scalar, (unsigned)lanes);
+  LLVMTypeRef operand = LL->VectorType(scalar, (unsigned)lanes), params[2] = {operand, operand};
   LLVMTypeRef type = LL->FunctionType(result, params, (unsigned)count, 0);
   LLVMValueRef callee = LL->GetNamedFunction(e->module, name);
   if (!callee) callee = LL->AddFunction(e->module, name, type);
   e->math = true;
-  return LL->BuildCall2(BUILD, type, callee, args, (unsigned)count, "");
+  LLVMValueRef vectors[2] = {0};
+  for (int a = 0; a < count; a++)
+    vectors[a] = LL->BuildCast(BUILD, LLVMBitCast, args[a], operand, "");
+  LLVMValueRef value = LL->BuildCall2(BUILD, type, callee, vectors, (unsigned)count, "");
+  return lanes == 1 ? LL->BuildCast(BUILD, LLVMBitCast, value, result_scalar, "") : value;
 }
 
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
@@ -125,18 +138,18 @@ static LLVMValueRef select_operand(kiln__llvm_emitter *e, int value) {
 static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
   bool is_f64 = inst->dtype == KILN_DTYPE_F64;
-  int lanes = is_f64 ? e->target->lanes / 2 : e->target->lanes,
+  int lanes = is_f64 && e->width > 1 ? e->target->lanes / 2 : e->target->lanes,
       count = kiln_loop_ops[inst->op].arity;
-  LLVMTypeRef type = LL->VectorType(kiln__llvm_emit_scalar_type(e, inst->dtype), (unsigned)lanes);
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, inst->dtype);
   LLVMValueRef args[2], half[2], result = NULL;
   snprintf(symbol, sizeof symbol, "kiln_math_%s_%s", name, is_f64 ? "f64v" : "f32v");
   for (int a = 0; a < count; a++) args[a] = e->values[inst->args[a]];
-  if (lanes == e->width) return call_math(e, symbol, type, type, args, count);
+  if (lanes == e->width) return call_math(e, symbol, type, type, lanes, args, count);
   for (int h = 0; h < 2; h++) {
     for (int a = 0; a < count; a++)
       half[a] = LL->BuildShuffleVector(BUILD, args[a], args[a],
                                        kiln__llvm_emit_iota(e, h * lanes, lanes), "");
-    LLVMValueRef part = call_math(e, symbol, type, type, half, count);
+    LLVMValueRef part = call_math(e, symbol, type, type, lanes, half, count);
     result = h == 0 ? part
                     : LL->BuildShuffleVector(BUILD, result, part,
                                              kiln__llvm_emit_iota(e, 0, e->width), "");
@@ -148,23 +161,21 @@ static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
 
 static LLVMValueRef cast_to(kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef value,
                             LLVMTypeRef scalar) {
-  LLVMTypeRef type = LL->VectorType(scalar, (unsigned)e->width);
-  return LL->BuildCast(BUILD, op, value, type, "");
+  return LL->BuildCast(BUILD, op, value, kiln__llvm_emit_vector_of(e, scalar), "");
 }
 
 static LLVMValueRef cast_half(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype from,
                               kiln_dtype to) {
-  LLVMTypeRef f32 = LL->VectorType(LL->FloatTypeInContext(e->context), (unsigned)e->width);
-  LLVMTypeRef i32 = LL->VectorType(e->i32, (unsigned)e->width);
+  LLVMTypeRef f32 = LL->FloatTypeInContext(e->context), i32 = e->i32;
   bool widen = kiln_loop_class(from) == KILN_LOOP_CLASS_H;
   bool bf16 = from == KILN_DTYPE_BF16 || to == KILN_DTYPE_BF16;
   if (widen) {
     value = cast_to(e, LLVMZExt, value, e->i32);
     return call_math(e, bf16 ? "kiln_math_from_bf16_f32v" : "kiln_math_from_f16_f32v", f32, i32,
-                     &value, 1);
+                     e->width, &value, 1);
   }
-  value =
-      call_math(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32, &value, 1);
+  value = call_math(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32,
+                    e->width, &value, 1);
   return cast_to(e, LLVMTrunc, value, kiln__llvm_emit_scalar_type(e, to));
 }
 
@@ -172,7 +183,26 @@ static bool is_unsigned(kiln_dtype dtype) {
   return dtype == KILN_DTYPE_U8 || dtype == KILN_DTYPE_BOOL;
 }
 
-/* Conversions from float go through i32, or i64 for i64: what the machine's instructions give. */
+/* A float as i32 or i64, of which the least number stands for what is out of range and for NaN. On
+ * x86 the machine's instruction does so; on a GPU it would give the nearest, and 0. */
+static LLVMValueRef to_integer(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dtype from,
+                               LLVMTypeRef to, int bits) {
+  LLVMValueRef whole = cast_to(e, LLVMFPToSI, value, to);
+  if (!e->target->gpu) return whole;
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, from);
+  const double beyond = bits == 64 ? 0x1p63 : 0x1p31;
+  /* Below the least number of i32 some numbers of f64 still round to it. */
+  const bool exact = bits == 64 || from == KILN_DTYPE_F32;
+  LLVMValueRef least_number = LL->ConstReal(type, exact ? -beyond : -beyond - 1);
+  LLVMValueRef below = LL->BuildFCmp(BUILD, LLVMRealOLT, value, LL->ConstReal(type, beyond), "");
+  LLVMValueRef above =
+      LL->BuildFCmp(BUILD, exact ? LLVMRealOGE : LLVMRealOGT, value, least_number, "");
+  LLVMValueRef fits = LL->BuildBinOp(BUILD, LLVMAnd, below, above, "");
+  LLVMValueRef minimum = LL->ConstInt(to, 1ull << (bits - 1), 0);
+  return LL->BuildSelect(BUILD, fits, whole, minimum, "");
+}
+
+/* Conversions from float go through i32, or i64 for i64. */
 static LLVMValueRef emit_cast(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMValueRef value = e->values[inst->args[0]];
   kiln_dtype from = e->nest->body.data[inst->args[0]].dtype, to = inst->dtype;
@@ -188,8 +218,8 @@ static LLVMValueRef emit_cast(kiln__llvm_emitter *e, const kiln_loop_inst *inst)
   if (class == KILN_LOOP_CLASS_F) {
     if (to_class == KILN_LOOP_CLASS_F)
       return cast_to(e, to == KILN_DTYPE_F64 ? LLVMFPExt : LLVMFPTrunc, value, type);
-    if (to == KILN_DTYPE_I64) return cast_to(e, LLVMFPToSI, value, type);
-    value = cast_to(e, LLVMFPToSI, value, e->i32);
+    if (to == KILN_DTYPE_I64) return to_integer(e, value, from, type, 64);
+    value = to_integer(e, value, from, e->i32, 32);
     return to == KILN_DTYPE_I32 ? value : cast_to(e, LLVMTrunc, value, type);
   }
   if (to_class == KILN_LOOP_CLASS_F)

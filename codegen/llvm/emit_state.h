@@ -41,7 +41,7 @@ static inline LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dty
   return LL->BuildGEP2(BUILD, kiln__llvm_emit_memory_type(e, dtype), base, &index, 1, "");
 }
 static inline LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
-  return LL->VectorType(kiln__llvm_emit_memory_type(e, dtype), (unsigned)e->width);
+  return kiln__llvm_emit_vector_of(e, kiln__llvm_emit_memory_type(e, dtype));
 }
 
 /* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
@@ -62,12 +62,28 @@ static inline loop loop_begin(const kiln__llvm_emitter *e, LLVMValueRef first) {
   return l;
 }
 
-static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
+static inline void loop_end_by(const kiln__llvm_emitter *e, loop l, LLVMValueRef step,
+                               LLVMValueRef last) {
   LLVMBasicBlockRef behind = new_block(e), latch = LL->GetInsertBlock(BUILD);
-  LLVMValueRef next = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, step));
+  LLVMValueRef next = binary(e, LLVMAdd, l.counter, step);
   LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
   LL->AddIncoming(l.counter, &next, &latch, 1);
   LL->BuildCondBr(BUILD, more, l.body, behind);
+  LL->PositionBuilderAtEnd(BUILD, behind);
+}
+static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
+  loop_end_by(e, l, kiln__llvm_emit_index(e, step), last);
+}
+
+/* Runs the rest where `condition` holds; gives the block behind it. */
+static inline LLVMBasicBlockRef begin_if(const kiln__llvm_emitter *e, LLVMValueRef condition) {
+  LLVMBasicBlockRef inside = new_block(e), behind = new_block(e);
+  LL->BuildCondBr(BUILD, condition, inside, behind);
+  LL->PositionBuilderAtEnd(BUILD, inside);
+  return behind;
+}
+static inline void end_if(const kiln__llvm_emitter *e, LLVMBasicBlockRef behind) {
+  LL->BuildBr(BUILD, behind);
   LL->PositionBuilderAtEnd(BUILD, behind);
 }
 
@@ -128,3 +144,13 @@ static inline void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value
 void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level);
 /* The loops of a nest that has others in its body. */
 void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s);
+/* The body of one iteration, at which all counters stand: what moves with them, in numbers. */
+void kiln__llvm_emit_iteration(kiln__llvm_emitter *e, nest_state *s);
+/* Memory of the function for `count` elements. */
+LLVMValueRef kiln__llvm_emit_stack(kiln__llvm_emitter *e, kiln_dtype dtype, int64_t count);
+/* -- emit_gpu.c -- */
+
+/* KILN_UNSUPPORTED: a GPU has not so many parameters, or its sizes are too much to work out. */
+kiln_status *kiln__llvm_gpu_fits(const kiln_loop_flat *kernel) KILN_MUST_USE;
+/* The function and its nests, of a kernel that fits. */
+void kiln__llvm_emit_gpu(kiln__llvm_emitter *e, const char *name);

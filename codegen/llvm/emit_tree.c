@@ -34,31 +34,9 @@ typedef struct range {
 
 /* -- Small parts -- */
 
-/* Memory of this function for `count` elements; set to 0 by nobody. */
-static LLVMValueRef allocate(const kiln__llvm_emitter *e, kiln_dtype dtype, int count) {
-  LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
-  LL->PositionBuilderAtEnd(BUILD, e->entry);
-  LLVMTypeRef type = LL->ArrayType2(kiln__llvm_emit_memory_type(e, dtype), (uint64_t)count);
-  LLVMValueRef out = LL->BuildAlloca(BUILD, type, "");
-  LL->SetAlignment(out, 64);
-  LL->PositionBuilderAtEnd(BUILD, here);
-  return out;
-}
-
 static LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vector, int lane) {
+  if (e->width == 1) return vector;
   return LL->BuildExtractElement(BUILD, vector, LL->ConstInt(e->i32, (unsigned)lane, 0), "");
-}
-
-/* Runs the rest where `condition` holds; gives the block behind it. */
-static LLVMBasicBlockRef begin_if(const kiln__llvm_emitter *e, LLVMValueRef condition) {
-  LLVMBasicBlockRef inside = new_block(e), behind = new_block(e);
-  LL->BuildCondBr(BUILD, condition, inside, behind);
-  LL->PositionBuilderAtEnd(BUILD, inside);
-  return behind;
-}
-static void end_if(const kiln__llvm_emitter *e, LLVMBasicBlockRef behind) {
-  LL->BuildBr(BUILD, behind);
-  LL->PositionBuilderAtEnd(BUILD, behind);
 }
 
 static bool is_loop(const tree *t, int i) {
@@ -151,7 +129,7 @@ static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
 /* Element by element: all lanes, or those that exist. */
 static void scatter(const tree *t, const kiln_loop_inst *inst, const place *p, LLVMValueRef value,
                     LLVMValueRef at, kiln_dim step) {
-  const kiln__llvm_emitter *e = t->e;
+  kiln__llvm_emitter *e = t->e;
   if (!p->left) {
     for (int i = 0; i < e->width; i++) {
       LLVMValueRef index =
@@ -160,7 +138,7 @@ static void scatter(const tree *t, const kiln_loop_inst *inst, const place *p, L
     }
     return;
   }
-  LLVMValueRef buffer = allocate(e, inst->dtype, e->width);
+  LLVMValueRef buffer = kiln__llvm_emit_stack(e, inst->dtype, e->width);
   store_aligned(e, value, buffer, kiln_loop_size(inst->dtype));
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, step));
@@ -237,8 +215,8 @@ static void begin_reduction(const tree *t, int i) {
   const kiln_dtype dtype = operand_dtype(t, i);
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   const int count = vectors_of(t, i) * e->width;
-  e->reductions[i] = allocate(e, dtype, count);
-  if (find) e->places[i] = allocate(e, KILN_DTYPE_I64, count);
+  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, count);
+  if (find) e->places[i] = kiln__llvm_emit_stack(e, KILN_DTYPE_I64, count);
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   store_vector(t, offset_by(e, dtype, e->reductions[i], l.counter), dtype, first_value(t, i));
   if (find) {
@@ -447,7 +425,7 @@ static void exchange_accumulators(const tree *t, int open, bool begin) {
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (!kiln_loop_reduces(t->nest->body.data[i].op)) continue;
     const kiln_dtype dtype = operand_dtype(t, i);
-    if (begin) e->fast[i] = allocate(e, dtype, KILN_REDUCE_LANES);
+    if (begin) e->fast[i] = kiln__llvm_emit_stack(e, dtype, KILN_REDUCE_LANES);
     copy_vectors(t, begin ? e->fast[i] : e->reductions[i], begin ? e->reductions[i] : e->fast[i],
                  dtype, vectors_of(t, i));
   }
@@ -590,10 +568,19 @@ static void emit_nest_loops(const tree *t, int depth) {
   }
 }
 
-void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s) {
-  tree t = {.e = e, .s = s, .nest = e->nest, .rows = kiln_loop_strips_body(e->nest)};
-  t.scopes = e->scopes;
+static tree tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows) {
+  tree t = {.e = e, .s = s, .nest = e->nest, .rows = rows, .scopes = e->scopes};
   kiln_loop_find_scopes(e->nest, &t.scopes);
+  return t;
+}
+
+void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s) {
+  const tree t = tree_of(e, s, kiln_loop_strips_body(e->nest));
   s->rank = e->nest->rank;
   emit_nest_loops(&t, 0);
+}
+
+void kiln__llvm_emit_iteration(kiln__llvm_emitter *e, nest_state *s) {
+  const tree t = tree_of(e, s, false);
+  emit_range(&t, 0, s->count, &(place){.loop = -1, .reductions = e->reductions});
 }

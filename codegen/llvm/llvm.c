@@ -26,14 +26,17 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
   struct {
     const char *name;
     size_t offset;
+    bool optional;
   } symbols[] = {
-#define KILN_LLVM(name) {"LLVM" #name, offsetof(kiln__llvm, name)},
+#define KILN_LLVM(name) {"LLVM" #name, offsetof(kiln__llvm, name), false},
+#define KILN_LLVM_OPTIONAL(name) {"LLVM" #name, offsetof(kiln__llvm, name), true},
 #include "codegen/llvm/llvm_symbols.def"
+#undef KILN_LLVM_OPTIONAL
 #undef KILN_LLVM
   };
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *address = dlsym(out_llvm->library, symbols[i].name);
-    if (!address)
+    if (!address && !symbols[i].optional)
       return KILN_ERROR(KILN_UNSUPPORTED, "%s has no function %s", out_llvm->path, symbols[i].name);
     memcpy((char *)out_llvm + symbols[i].offset, &address, sizeof address);
   }

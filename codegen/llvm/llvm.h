@@ -19,7 +19,9 @@
 
 typedef struct kiln__llvm {
 #define KILN_LLVM(name) __typeof__(&LLVM##name) name;
+#define KILN_LLVM_OPTIONAL(name) void (*name)(void);
 #include "codegen/llvm/llvm_symbols.def"
+#undef KILN_LLVM_OPTIONAL
 #undef KILN_LLVM
   void *library;
   char path[256];
@@ -37,18 +39,23 @@ kiln_status *kiln__llvm_protect(void (*body)(void *arg), void *arg, bool *out_fa
 /* -- emit.c: from loop IR to a module -- */
 
 typedef struct kiln__llvm_target {
-  kiln_isa isa;
-  int lanes;       /* floats in a vector */
+  kiln_isa isa;    /* whose bits its results have: of the form with fma, or of the other */
+  int lanes;       /* floats in a vector; 1: values are numbers */
   bool masks;      /* masked loads and stores are as cheap as others */
   const char *cpu; /* LLVM's name */
+  bool gpu;        /* a thread for each iteration of a nest (emit_gpu.c) */
 } kiln__llvm_target;
 
 extern const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT];
+/* In the order of the words of the flag ptx. */
+enum { KILN__LLVM_GPUS = 2 };
+extern const kiln__llvm_target kiln__llvm_gpus[KILN__LLVM_GPUS];
 
 /* Bytes that emitting it takes: all is at hand before LLVM is called, which may jump out of it. */
 size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel);
 /* Adds the kernel as function `name` to an empty module. It is verified. Failure is KILN_INTERNAL
- * (an intrinsic that is missing). *out_math: whether functions of runtime/math are called. */
+ * (an intrinsic that is missing), or KILN_UNSUPPORTED: more than a GPU has. *out_math: whether
+ * functions of runtime/math are called. */
 kiln_status *kiln__llvm_emit(const kiln__llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
                              const kiln_loop_flat *kernel, const kiln__llvm_target *target,
                              const char *name, void *room, bool *out_math) KILN_MUST_USE;

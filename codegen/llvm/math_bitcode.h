@@ -4,6 +4,6 @@
 #include <stddef.h>
 
 extern const unsigned char kiln__math_bitcode_v2[], kiln__math_bitcode_avx2[],
-    kiln__math_bitcode_avx512[];
+    kiln__math_bitcode_avx512[], kiln__math_bitcode_nvptx[];
 extern const size_t kiln__math_bitcode_v2_size, kiln__math_bitcode_avx2_size,
-    kiln__math_bitcode_avx512_size;
+    kiln__math_bitcode_avx512_size, kiln__math_bitcode_nvptx_size;

@@ -318,7 +318,7 @@ kiln_loop_flat kiln_loop_flatten(const kiln_loop_fn *fn, int lanes, kiln_arena *
   dim_list list = {.arena = arena, .index = kiln_map_in(arena)};
   kiln_dim *places = KILN_NEW_ARRAY(arena, kiln_dim, locals + 1);
   kiln_loop_flat flat = {.fn = fn, .places = places};
-  (void)place_locals(fn, lanes, 0, places);
+  places[locals] = place_locals(fn, lanes, 0, places);
   if (kiln_loop_symbol_count(fn) == 0) return flat;
   kiln_loop_fn *copy = KILN_NEW(arena, kiln_loop_fn);
   *copy = *fn;
@@ -331,7 +331,8 @@ kiln_loop_flat kiln_loop_flatten(const kiln_loop_fn *fn, int lanes, kiln_arena *
            sizeof *nest->body.data * (size_t)nest->body.count);
     flatten_nest(&list, nest);
   }
-  for (int i = 0; i < locals; i++) places[i] = flat_dim(&list, places[i]);
+  for (int i = 0; i <= locals; i++)
+    if (kiln_dim_is_known(places[i])) places[i] = flat_dim(&list, places[i]);
   flat.fn = copy;
   flat.values = kiln_dim_program_create(arena, fn->dims, list.all.data, list.all.count);
   return flat;

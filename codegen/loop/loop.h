@@ -239,8 +239,8 @@ enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code 
 typedef struct kiln_loop_flat {
   const kiln_loop_fn *fn;
   const kiln_dim_program *values; /* NULL: there are numbers alone */
-  /* First bytes of the local buffers, which have whole lines of 64: where the nest's own loop is
-   * the vectors', each of `lanes` has one. */
+  /* First bytes of the local buffers, which have whole lines of 64, and where they end: where the
+   * nest's own loop is the vectors', each of `lanes` has one. */
   const kiln_dim *places;
 } kiln_loop_flat;
 /* In the arena; of a kernel without symbols it is the kernel. */

@@ -2,9 +2,10 @@
  *
  * Header only: one C source (math_template.h, twice: f32 and f64) serves the interpreter's kernels,
  * the evaluator of loop IR, and, compiled by clang to bitcode, the code generator. The width
- * follows the instruction set of the including file, or KILN_MATH_LANES (4, 8 or 16) where that is
- * defined: kiln_f32v has KILN_MATH_LANES floats, kiln_f64v half as many doubles: both fill a
- * register. kiln_math_<name>_f32v(kiln_f32v), kiln_math_<name>_f64v(kiln_f64v): every width
+ * follows the instruction set of the including file, or KILN_MATH_LANES (1, 4, 8 or 16) where that
+ * is defined: kiln_f32v has KILN_MATH_LANES floats, kiln_f64v half as many doubles: both fill a
+ * register (1: a number of either, for devices whose threads have no vectors).
+ * kiln_math_<name>_f32v(kiln_f32v), kiln_math_<name>_f64v(kiln_f64v): every width
  *   kiln_math_<name>_f32(float), kiln_math_<name>_f64(double): the same on one number
  * The names are those of functions.def, which also has the promised accuracy.
  *
@@ -42,12 +43,12 @@
 #endif
 #endif
 
-#define KILN_MATH_LANES_F64 (KILN_MATH_LANES / 2)
+#define KILN_MATH_LANES_F64 (KILN_MATH_LANES == 1 ? 1 : KILN_MATH_LANES / 2)
 
 typedef float kiln_f32v __attribute__((vector_size(KILN_MATH_LANES * 4)));
 typedef int32_t kiln_i32v __attribute__((vector_size(KILN_MATH_LANES * 4)));
-typedef double kiln_f64v __attribute__((vector_size(KILN_MATH_LANES * 4)));
-typedef int64_t kiln_i64v __attribute__((vector_size(KILN_MATH_LANES * 4)));
+typedef double kiln_f64v __attribute__((vector_size(KILN_MATH_LANES_F64 * 8)));
+typedef int64_t kiln_i64v __attribute__((vector_size(KILN_MATH_LANES_F64 * 8)));
 /* The same for an address that is only aligned like its elements. */
 typedef kiln_f32v kiln_f32v_u __attribute__((aligned(4), may_alias));
 typedef kiln_f64v kiln_f64v_u __attribute__((aligned(8), may_alias));
@@ -72,6 +73,15 @@ typedef kiln_f64v kiln_f64v_u __attribute__((aligned(8), may_alias));
 #elif KILN_MATH_FMA && KILN_MATH_LANES == 8
 #define KILN_MATH_FMA_F32 _mm256_fmadd_ps
 #define KILN_MATH_FMA_F64 _mm256_fmadd_pd
+#elif KILN_MATH_FMA && KILN_MATH_LANES == 1
+KILN_MATH_INLINE kiln_f32v kiln__math_fma_f32(kiln_f32v a, kiln_f32v b, kiln_f32v c) {
+  return (kiln_f32v){__builtin_fmaf(a[0], b[0], c[0])};
+}
+KILN_MATH_INLINE kiln_f64v kiln__math_fma_f64(kiln_f64v a, kiln_f64v b, kiln_f64v c) {
+  return (kiln_f64v){__builtin_fma(a[0], b[0], c[0])};
+}
+#define KILN_MATH_FMA_F32 kiln__math_fma_f32
+#define KILN_MATH_FMA_F64 kiln__math_fma_f64
 #elif KILN_MATH_FMA
 #define KILN_MATH_FMA_F32 _mm_fmadd_ps
 #define KILN_MATH_FMA_F64 _mm_fmadd_pd
@@ -79,6 +89,16 @@ typedef kiln_f64v kiln_f64v_u __attribute__((aligned(8), may_alias));
 
 /* -- Halves: f32 vectors as pairs of f64 vectors -- */
 
+#if KILN_MATH_LANES == 1
+/* The number twice: what is computed of both is computed once. */
+KILN_MATH_INLINE void kiln__math_widen(kiln_f32v x, kiln_f64v *lo, kiln_f64v *hi) {
+  *lo = *hi = __builtin_convertvector(x, kiln_f64v);
+}
+KILN_MATH_INLINE kiln_f32v kiln__math_narrow(kiln_f64v lo, kiln_f64v hi) {
+  (void)hi;
+  return __builtin_convertvector(lo, kiln_f32v);
+}
+#else
 typedef float kiln__f32h __attribute__((vector_size(KILN_MATH_LANES * 2)));
 typedef int32_t kiln__i32h __attribute__((vector_size(KILN_MATH_LANES * 2)));
 
@@ -110,6 +130,7 @@ KILN_MATH_INLINE kiln_f32v kiln__math_narrow(kiln_f64v lo, kiln_f64v hi) {
   kiln__f32h b = __builtin_convertvector(hi, kiln__f32h);
   return __builtin_shufflevector(a, b, KILN_MATH_LOW, KILN_MATH_HIGH);
 }
+#endif
 
 /* -- Pairs: Knuth's exact sum and Dekker's exact product (Numer. Math. 18, 1971) -- */
 

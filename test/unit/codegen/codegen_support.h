@@ -2,9 +2,11 @@
 #pragma once
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "codegen/codegen.h"
+#include "runtime/kernel_shape.h"
 #include "test/unit/unit.h"
 
 typedef struct fixture {
@@ -60,3 +62,64 @@ static inline int random_below(uint64_t *state, int n) {
 
 /* The instruction sets of this machine. */
 static inline int isa_count(void) { return (int)kiln_isa_detect() + 1; }
+
+/* -- What a GPU is to compute -- */
+
+/* Where the environment names a folder (GPU_CASES): the kernel's PTX, and its arguments with what
+ * its outputs must be, for test/ptx.py, which says how many random ones it wants (GPU_CASES_COUNT).
+ * `data` is of the tensors, spans[i] elements each. */
+typedef struct gpu_case {
+  kiln_codegen *codegen;
+  const kiln_loop_fn *fn;
+  char *const *data;
+  const int64_t *spans;
+  const kiln_kernel_scalar *scalars;
+  const int64_t *symbols;
+} gpu_case;
+
+static inline int gpu_case_count(int otherwise) {
+  const char *count = getenv("GPU_CASES_COUNT");
+  return count ? atoi(count) : otherwise;
+}
+/* Of a unit with random kernels only those whose bits a GPU has are wanted. */
+static inline void filter_gpu_cases(void) {
+  if (getenv("GPU_CASES")) cmocka_set_test_filter("test_avx2");
+}
+
+static inline size_t gpu_scratch_bytes(const gpu_case *c, kiln_arena *arena) {
+  kiln_kernel_info info;
+  assert_ok(kiln_loop_info(c->fn, 1, 0, arena, &info));
+  if (info.shape) assert_true(kiln_kernel_shape_work(info.shape, c->symbols, &info.work));
+  return info.work.scratch_bytes;
+}
+
+static inline void write_gpu_case(const gpu_case *c, kiln_arena *arena) {
+  const char *folder = getenv("GPU_CASES");
+  if (!folder) return;
+  char path[4096], hex[33];
+  kiln_str ptx;
+  assert_ok(kiln_codegen_dump(c->codegen, c->fn, KILN_STAGE_PTX, arena, &ptx));
+  const kiln_str text = kiln_loop_print(c->fn, arena);
+  kiln_digest_format(kiln_digest_bytes(text.data, text.len), hex);
+  snprintf(path, sizeof path, "%s/%s.ptx", folder, hex);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fwrite(ptx.data, 1, ptx.len, file);
+  fclose(file);
+  snprintf(path, sizeof path, "%s/%s.case", folder, hex);
+  file = fopen(path, "w");
+  assert_non_null(file);
+  for (int i = 0; i < c->fn->input_count + c->fn->output_count; i++)
+    fprintf(file, "%s %s %lld\n", i < c->fn->input_count ? "in" : "out",
+            kiln_loop_dtype_name(c->fn->buffers.data[i].dtype), (long long)c->spans[i]);
+  for (int i = 0; i < c->fn->scalars.count; i++)
+    fprintf(file, "scalar %s %lld\n", kiln_loop_dtype_name(c->fn->scalars.data[i]),
+            (long long)c->scalars[i].i);
+  for (int i = 0; i < kiln_loop_symbol_count(c->fn); i++)
+    fprintf(file, "symbol i64 %lld\n", (long long)c->symbols[i]);
+  fprintf(file, "scratch u8 %zu\n\n", gpu_scratch_bytes(c, arena));
+  for (int i = 0; i < c->fn->input_count + c->fn->output_count; i++)
+    fwrite(c->data[i], (size_t)kiln_loop_size(c->fn->buffers.data[i].dtype), (size_t)c->spans[i],
+           file);
+  fclose(file);
+}

@@ -386,6 +386,9 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
       fail_msg("isa %d, kernel %d: back ends differ\n" KILN_STR_FMT, isa, n, KILN_STR_ARG(text));
     }
     if (!has_math(k.fn)) check_plain_c(&k, a, scalars);
+    char *const data[] = {k.data[0], k.data[1], k.data[2], a};
+    if (isa == KILN_ISA_AVX2)
+      write_gpu_case(&(gpu_case){codegen, k.fn, data, k.spans, scalars, NULL}, f.arena);
     kiln_compiled_release(eval);
     kiln_compiled_release(llvm);
     for (int i = 0; i <= INPUTS; i++) free(k.data[i]);
@@ -404,7 +407,7 @@ static void test_v2(void **unused) {
 static void test_avx2(void **unused) {
   (void)unused;
   if (isa_count() <= KILN_ISA_AVX2) skip();
-  random_kernels(KILN_ISA_AVX2, 1000003, 120);
+  random_kernels(KILN_ISA_AVX2, 1000003, gpu_case_count(120));
 }
 static void test_avx512(void **unused) {
   (void)unused;
@@ -667,5 +670,6 @@ int main(void) {
       cmocka_unit_test(test_functions), cmocka_unit_test(test_boxes), cmocka_unit_test(test_cut),
       cmocka_unit_test(test_selected),  cmocka_unit_test(test_half),  cmocka_unit_test(test_lazy),
   };
+  filter_gpu_cases();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,9 +99,12 @@ static void gives_the_same(void **state) {
     assert_adds(mine, (float)(length * length) / 2);
     kiln_compiled_release(mine);
     kiln_compiled_release(other);
-    assert_ok(kiln_codegen_dump(codegen, fn, KILN_STAGE_LLVM, f.arena, &mine_text));
-    assert_ok(kiln_codegen_dump(here, fn, KILN_STAGE_LLVM, f.arena, &other_text));
-    assert_true(kiln_str_equal(mine_text, other_text));
+    for (int stage = KILN_STAGE_LLVM; stage <= KILN_STAGE_PTX; stage++) {
+      const kiln_codegen_stage of = (kiln_codegen_stage)stage;
+      assert_ok(kiln_codegen_dump(codegen, fn, of, f.arena, &mine_text));
+      assert_ok(kiln_codegen_dump(here, fn, of, f.arena, &other_text));
+      assert_true(kiln_str_equal(mine_text, other_text));
+    }
   }
   assert_false(kiln_codegen_llvm_is_open(codegen));
   kiln_codegen_destroy(here);

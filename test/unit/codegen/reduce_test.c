@@ -1,7 +1,6 @@
 /* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every
  * back end and instruction set, against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
-#include "runtime/kernel_shape.h"
 
 enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_REDUCE_LANES };
 
@@ -498,6 +497,11 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
       run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_EVAL, want, n, f.arena);
       run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_LLVM, want, n, f.arena);
     }
+    if (isa == KILN_ISA_AVX2) {
+      write_gpu_case(&(gpu_case){codegen, k.fn, want, k.spans, NULL, NULL}, f.arena);
+      write_gpu_case(&(gpu_case){codegen, symbolic.fn, want, k.spans, NULL, symbolic.symbols},
+                     f.arena);
+    }
     for (int i = 0; i < buffers; i++) free(want[i]);
     kiln_arena_reset(f.arena);
   }
@@ -513,7 +517,7 @@ static void test_v2(void **unused) {
 static void test_avx2(void **unused) {
   (void)unused;
   if (isa_count() <= KILN_ISA_AVX2) skip();
-  random_kernels(KILN_ISA_AVX2, 1000003, 150);
+  random_kernels(KILN_ISA_AVX2, 1000003, gpu_case_count(150));
 }
 static void test_avx512(void **unused) {
   (void)unused;
@@ -524,5 +528,6 @@ static void test_avx512(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_v2), cmocka_unit_test(test_avx2),
                                      cmocka_unit_test(test_avx512)};
+  filter_gpu_cases();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
