@@ -109,11 +109,8 @@ static inline LLVMValueRef indices_of(const kiln__llvm_emitter *e, const nest_st
   LLVMValueRef first = kiln__llvm_emit_splat(e, index_of(e, s, inst, levels), e->width);
   if (strip < 0 || inst->strides[strip] == 0) return first;
   LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[strip]);
-  LLVMValueRef lanes = LL->GetPoison(LL->TypeOf(first));
-  for (int i = 0; i < e->width; i++) {
-    LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)i, 0);
-    lanes = LL->BuildInsertElement(BUILD, lanes, kiln__llvm_emit_index(e, i), lane, "");
-  }
+  LLVMValueRef lanes =
+      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(first), "");
   step = kiln__llvm_emit_splat(e, step, e->width);
   return binary(e, LLVMAdd, first, binary(e, LLVMMul, lanes, step));
 }
