@@ -528,12 +528,14 @@ static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack
 }
 
 /* Lowers the outputs from `o` on that have its sizes: each part of their elements into a new nest,
- * with loops for all its axes, or where rows are found that way, again. */
+ * with loops for all its axes, or where rows are found that way, again. Rows would stand in all
+ * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
   kiln__lower_domain part = {.rank = like->rank, .map = {.rank = like->rank}};
   domain_stack parts = {0};
   uint32_t axes;
+  bool is_cut = false;
   for (int d = 0; d < like->rank; d++) {
     part.extents[d] = like->sizes[d];
     part.map.dims[d] = kiln__lower_along(d);
@@ -544,9 +546,12 @@ static void lower_alike(kiln__lowering *l, int o) {
     begin_nest(l, part.rank, part.extents);
     store_alike(l, o, &part.map);
     if (l->reason != KILN_REASON_none) {
+      is_cut |= l->want.kind == KILN__WANT_CUT;
       if (tries == MAX_TRIES || !answer_want(l, part, &parts)) return;
       l->fn->nests.count--;
     } else if (l->rows.count > 0) {
+      if (is_cut) (void)kiln__lower_refuse(l, KILN_REASON_rows_cut);
+      if (is_cut) return;
       l->fn->nests.count--;
       if (axes_of_rows(l, part.rank, &axes)) lower_planned(l, o, &part, axes);
       if (l->reason != KILN_REASON_none) return;

@@ -421,7 +421,8 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 
 /* -- Which groups can be lowered as a whole -- */
 
-/* A group that cannot is to be formed without what changes where elements stand. */
+/* A group that cannot is to be formed without what changes where elements stand; or without joins,
+ * where they are the cause: views have no parts. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
   if (!c->has_maps || c->work < f->pass->env->flags.min_group_size) return true;
@@ -431,6 +432,7 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     if (!kiln__fusion_is_map(f->nodes[m].node)) continue;
+    if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);
   }
