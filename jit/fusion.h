@@ -30,6 +30,7 @@ typedef struct kiln_fusion_cluster {
   int first, last; /* members; first also begins the chain of all, last ends it */
   int size, work;  /* of a group: operators; those that are no views */
   bool has_maps;   /* some change where elements stand */
+  bool repeats;    /* and some read what is before them again and again */
   bool is_group, emitted;
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */

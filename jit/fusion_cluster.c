@@ -222,6 +222,7 @@ static void add_member(partition *p, int node) {
   c->size++;
   c->work += !f->nodes[node].is_view;
   c->has_maps |= kiln__fusion_is_map(n);
+  c->repeats |= f->nodes[node].repeats;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
   c->first = node;
@@ -264,7 +265,7 @@ static bool gives_again(const kiln_node *n) {
   for (int d = b->rank - 1; d >= 0; d--) {
     const int at = d - (b->rank - a->rank);
     const bool grows = b->sizes[d] != 1 && (at < 0 || a->sizes[at] != b->sizes[d]);
-    if (grows && grown) return true;
+    if (grows && (grown || (at >= 0 && a->sizes[at] != 1))) return true;
     grown |= b->sizes[d] != 1 && !grows;
   }
   return false;
@@ -371,6 +372,9 @@ static void join(kiln_fusion *f, int a, int b) {
   cb->is_group = false;
 }
 
+/* Its nest is its own, or what joins it could be read again and again. */
+static bool stays_alone(const kiln_fusion_cluster *c) { return c->rows.space || c->repeats; }
+
 static void join_neighbours(partition *p) {
   kiln_fusion *f = p->f;
   int previous = -1;
@@ -380,7 +384,7 @@ static void join_neighbours(partition *p) {
     if (!f->clusters[c].is_group || f->clusters[c].first != i) continue;
     kiln__fusion_values(f, &f->clusters[c], &values);
     bool joins =
-        previous >= 0 && !f->clusters[previous].rows.space && !f->clusters[c].rows.space &&
+        previous >= 0 && !stays_alone(&f->clusters[previous]) && !stays_alone(&f->clusters[c]) &&
         worth_joining(f, &before, &values) &&
         f->clusters[previous].size + f->clusters[c].size <= f->pass->env->flags.max_group_size;
     if (joins &&
