@@ -35,6 +35,10 @@ typedef struct kiln_compiled {
 bool kiln_codegen_has_lowering(const kiln_op *op);
 /* Whether this node, with the types that its values have, can be part of a group; none: it can. */
 kiln_reason kiln_codegen_can_lower(const kiln_node *node);
+/* Whether a group can compute the outputs from the inputs: all its nodes together. */
+kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
+                                          kiln_ir_value *const *outputs, int output_count,
+                                          kiln_mem *mem);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All

@@ -198,18 +198,27 @@ static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
   return kiln_loop_scalar(l->fn, l->nest, (int)(intptr_t)number - 1);
 }
 
+/* Where a map lies in a buffer. */
+static void place_of(kiln__lowering *l, int buffer, const kiln__lower_map *map, kiln_dim *offset,
+                     kiln_dim *strides) {
+  kiln_dims *dims = l->fn->dims;
+  for (int d = 0; d < map->rank; d++) {
+    const kiln_dim stride = l->fn->buffers.data[buffer].strides[d];
+    const kiln__lower_dim *at = &map->dims[d];
+    *offset = kiln_dim_plus(dims, *offset, kiln_dim_product(dims, at->offset, stride));
+    for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
+      if (at->steps[k] == 0) continue;
+      strides[k] = kiln_dim_plus(dims, strides[k], kiln_dim_product(dims, at->steps[k], stride));
+    }
+  }
+}
+
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
-  kiln_dims *dims = l->fn->dims;
   kiln_dim strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  for (int d = 0; d < map->rank; d++) {
-    const kiln_dim stride = l->fn->buffers.data[buffer].strides[d];
-    kiln_dim *moves = map->dims[d].loop >= 0 ? &strides[map->dims[d].loop] : NULL;
-    offset = kiln_dim_plus(dims, offset, kiln_dim_product(dims, map->dims[d].offset, stride));
-    if (moves) *moves = kiln_dim_plus(dims, *moves, stride);
-  }
+  place_of(l, buffer, map, &offset, strides);
   return kiln_loop_load(l->fn, l->nest, buffer, offset, strides);
 }
 
@@ -226,6 +235,7 @@ static bool is_open(const kiln__lowering *l, int scope) {
 int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) {
   const int loop = l->nest->rank + l->nest->open;
   if (loop == KILN_LOOP_MAX_RANK) return kiln__lower_refuse(l, KILN_REASON_rank);
+  l->extents[loop] = extent;
   l->scopes[l->nest->open] = ++l->scope_count;
   kiln_loop_open(l->fn, l->nest, kind, extent);
   return loop;
@@ -242,10 +252,7 @@ typedef struct memo_entry {
 } memo_entry;
 
 static bool same_map(const kiln__lower_map *a, const kiln__lower_map *b) {
-  if (a->rank != b->rank) return false;
-  for (int d = 0; d < a->rank; d++)
-    if (a->dims[d].offset != b->dims[d].offset || a->dims[d].loop != b->dims[d].loop) return false;
-  return true;
+  return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)a->rank) == 0;
 }
 
 int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map) {
@@ -281,13 +288,20 @@ int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kil
   for (int d = 0; d < detail->rank; d++) {
     own.dims[d] = map->dims[missing + d];
     if (detail->sizes[d] == 1) {
-      own.dims[d] = (kiln__lower_dim){0, -1};
+      own.dims[d] = (kiln__lower_dim){0};
     } else if (detail->sizes[d] != result->sizes[missing + d]) {
       /* [s0] and [2] may be added now; what s0 is next the operator itself must see. */
       return kiln__lower_refuse(l, KILN_REASON_types_unknown);
     }
   }
   return kiln__lower_cast(l, kiln__lower_value(l, value, &own), dtype);
+}
+
+int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
+                     const kiln__lower_map *map) {
+  const lowering_entry *e = lowering_of(list->node->op);
+  return e && e->each ? e->each(l, list->node, i, map)
+                      : kiln__lower_refuse(l, KILN_REASON_no_lowering);
 }
 
 /* -- Rows -- */
@@ -338,10 +352,9 @@ static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln
   kiln__lower_map kept = {.rank = rank};
   for (int d = 0, at = 0; d < rank; d++) {
     const bool reduced = mask >> d & 1;
-    kept.dims[d] = (kiln__lower_dim){0, -1};
     if (map->rank == rank) at = d;
     if (!reduced) kept.dims[d] = map->dims[at++];
-    if (detail->sizes[d] == 1) kept.dims[d] = (kiln__lower_dim){0, -1};
+    if (detail->sizes[d] == 1) kept.dims[d] = (kiln__lower_dim){0};
   }
   return kept;
 }
@@ -406,8 +419,8 @@ static void add_input(kiln__lowering *l, const kiln_ir_value *value) {
 }
 
 static void add_outputs(kiln__lowering *l) {
-  for (int i = 0; i < kiln_graph_output_count(l->graph); i++) {
-    const kiln_ir_value *value = kiln_graph_output(l->graph, i);
+  for (int i = 0; i < l->output_count; i++) {
+    const kiln_ir_value *value = l->outputs[i];
     kiln_reason reason = value->type->kind == KILN_TYPE_TENSOR ? check_tensor_type(value->type)
                                                                : KILN_REASON_types_unknown;
     if (reason != KILN_REASON_none) {
@@ -424,28 +437,34 @@ static bool same_sizes(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
   return a->rank == b->rank && memcmp(a->sizes, b->sizes, sizeof(int64_t) * (size_t)a->rank) == 0;
 }
 
-/* Loops of the axes of an output, and the outputs of its sizes from number `o` on. */
+/* The outputs of output o's sizes, from that number on, at a map of theirs. */
 static void store_alike(kiln__lowering *l, int o, const kiln__lower_map *map) {
-  const int first = l->fn->input_count, count = kiln_graph_output_count(l->graph);
+  const int first = l->fn->input_count, count = l->output_count;
   const kiln_loop_buffer *like = &l->fn->buffers.data[first + o];
   for (; o < count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
-    int64_t strides[KILN_LOOP_MAX_RANK] = {0};
+    kiln_dim strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
     if (!same_sizes(buffer, like)) continue;
-    const int value = kiln__lower_value(l, kiln_graph_output(l->graph, o), map);
+    const int value = kiln__lower_value(l, l->outputs[o], map);
     if (value < 0) return;
-    for (int d = 0; d < map->rank; d++) strides[map->dims[d].loop] = buffer->strides[d];
-    kiln_loop_store(l->fn, l->nest, first + o, 0, strides, value);
+    place_of(l, first + o, map, &offset, strides);
+    kiln_loop_store(l->fn, l->nest, first + o, offset, strides, value);
   }
 }
 
+typedef KILN_VEC(kiln__lower_domain) domain_stack;
+
+enum { MAX_PARTS = 64, MAX_TRIES = 256 }; /* of one output */
+
 static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->nest = kiln_loop_add_nest(l->fn, rank, extents);
+  for (int k = 0; k < rank; k++) l->extents[k] = extents[k];
   l->memo = kiln_map_in(l->arena);
   l->rows.count = l->scope_count = 0;
+  l->want = (kiln__lower_want){0};
 }
 
-/* Which axes of the output all rows of the nest go along, a bit each; false, with a reason: they
+/* Which loops of the domain all rows of the nest go along, a bit each; false, with a reason: they
  * differ, or are found inside others. */
 static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
   *out_axes = (1u << rank) - 1;
@@ -453,11 +472,11 @@ static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
     const kiln__rows *rows = l->rows.data[i];
     uint32_t axes = 0;
     for (int d = 0; d < rows->kept.rank; d++) {
-      const int loop = rows->kept.dims[d].loop;
-      if (loop >= rank) return kiln__lower_refuse(l, KILN_REASON_rows_differ) == 0;
-      if (loop >= 0) axes |= 1u << loop;
+      for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
+        if (rows->kept.dims[d].steps[k] != 0) axes |= 1u << k;
     }
-    if (i > 0 && axes != *out_axes) return kiln__lower_refuse(l, KILN_REASON_rows_differ) == 0;
+    if (axes >> rank || (i > 0 && axes != *out_axes))
+      return kiln__lower_refuse(l, KILN_REASON_rows_differ) == 0;
     *out_axes = axes;
   }
   return true;
@@ -465,54 +484,90 @@ static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
 
 /* A nest over the axes that rows go along: reductions, each before those that need it, then loops
  * over the other axes. */
-static void lower_planned(kiln__lowering *l, int o, uint32_t axes) {
-  const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
+static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes) {
   const int row_count = l->rows.count;
   kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
   memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
-  int64_t extents[KILN_LOOP_MAX_RANK];
-  kiln__lower_map map = {.rank = like->rank};
-  int rank = 0, opened = 0;
-  for (int d = 0; d < like->rank; d++) {
-    if (!(axes >> d & 1)) continue;
-    extents[rank] = like->sizes[d];
-    map.dims[d] = (kiln__lower_dim){0, rank++};
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
+  int rank = 0, opened = 0, to[KILN_LOOP_MAX_RANK] = {0};
+  for (int k = 0; k < part->rank; k++) {
+    if (!(axes >> k & 1)) continue;
+    extents[rank] = part->extents[k];
+    to[k] = rank++;
   }
   begin_nest(l, rank, extents);
   for (int i = 0; i < row_count; i++) {
-    kiln__lower_map kept = planned[i]->kept;
-    for (int d = 0; d < kept.rank; d++) {
-      if (kept.dims[d].loop >= 0) kept.dims[d].loop = map.dims[kept.dims[d].loop].loop;
-    }
+    const kiln__lower_map kept = kiln__lower_renumbered(&planned[i]->kept, to, part->rank);
     const kiln_node *node = planned[i]->node;
     if (!begin_rows(l, lowering_of(node->op), node, planned[i]->mask, &kept)) return;
   }
-  for (int d = 0; d < like->rank; d++) {
-    if (axes >> d & 1) continue;
-    map.dims[d] = (kiln__lower_dim){0, kiln__lower_open(l, KILN_LOOP_for, like->sizes[d])};
+  for (int k = 0; k < part->rank; k++) {
+    if (axes >> k & 1) continue;
+    to[k] = kiln__lower_open(l, KILN_LOOP_for, part->extents[k]);
+    if (to[k] < 0) return;
     opened++;
   }
+  const kiln__lower_map map = kiln__lower_renumbered(&part->map, to, part->rank);
   store_alike(l, o, &map);
   while (opened-- > 0) kiln__lower_close(l);
 }
 
-/* Lowers the outputs from `o` on that have its sizes into a new nest: with loops for all their
- * axes, or where rows are found that way, again. */
+/* What was wanted of the part's loops is done, and they are tried again; false, with a reason: it
+ * cannot be. */
+static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack *parts) {
+  const kiln__lower_want want = l->want;
+  const bool is_split = want.kind == KILN__WANT_SPLIT;
+  if (want.kind == KILN__WANT_NOTHING || want.loop >= part.rank) return false;
+  l->reason = is_split && part.rank == KILN_LOOP_MAX_RANK ? KILN_REASON_rank
+              : parts->count >= MAX_PARTS                 ? KILN_REASON_too_long
+                                                          : KILN_REASON_none;
+  if (l->reason != KILN_REASON_none) return false;
+  if (is_split) {
+    kiln__domain_split(l->fn->dims, &part, want.loop, want.at, want.rest);
+    kiln_vec_push(l->arena, parts, part);
+  } else {
+    const kiln__lower_domain front = kiln__domain_cut(l->fn->dims, &part, want.loop, want.at);
+    kiln_vec_push(l->arena, parts, part);
+    kiln_vec_push(l->arena, parts, front);
+  }
+  return true;
+}
+
+/* Lowers the outputs from `o` on that have its sizes: each part of their elements into a new nest,
+ * with loops for all its axes, or where rows are found that way, again. Rows would stand in all
+ * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
-  kiln__lower_map map = {.rank = like->rank};
+  kiln__lower_domain part = {.rank = like->rank, .map = {.rank = like->rank}};
+  domain_stack parts = {0};
   uint32_t axes;
-  for (int d = 0; d < like->rank; d++) map.dims[d] = (kiln__lower_dim){0, d};
-  begin_nest(l, like->rank, like->sizes);
-  store_alike(l, o, &map);
-  if (l->reason != KILN_REASON_none || l->rows.count == 0) return;
-  l->fn->nests.count--;
-  if (axes_of_rows(l, like->rank, &axes)) lower_planned(l, o, axes);
+  bool is_cut = false;
+  for (int d = 0; d < like->rank; d++) {
+    part.extents[d] = like->sizes[d];
+    part.map.dims[d] = kiln__lower_along(d);
+  }
+  kiln_vec_push(l->arena, &parts, part);
+  for (int tries = 0; parts.count > 0; tries++) {
+    part = kiln_vec_pop(&parts);
+    begin_nest(l, part.rank, part.extents);
+    store_alike(l, o, &part.map);
+    if (l->reason != KILN_REASON_none) {
+      is_cut |= l->want.kind == KILN__WANT_CUT;
+      if (tries == MAX_TRIES || !answer_want(l, part, &parts)) return;
+      l->fn->nests.count--;
+    } else if (l->rows.count > 0) {
+      if (is_cut) (void)kiln__lower_refuse(l, KILN_REASON_rows_cut);
+      if (is_cut) return;
+      l->fn->nests.count--;
+      if (axes_of_rows(l, part.rank, &axes)) lower_planned(l, o, &part, axes);
+      if (l->reason != KILN_REASON_none) return;
+    }
+  }
 }
 
 static void lower_outputs(kiln__lowering *l) {
   const int first = l->fn->input_count;
-  for (int o = 0; o < kiln_graph_output_count(l->graph); o++) {
+  for (int o = 0; o < l->output_count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
     bool done = false;
     for (int p = 0; p < o; p++) done |= same_sizes(&l->fn->buffers.data[first + p], buffer);
@@ -522,15 +577,45 @@ static void lower_outputs(kiln__lowering *l) {
   }
 }
 
-kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
-                                kiln_loop_fn **out_fn) {
-  kiln__lowering lowering = {.graph = graph, .arena = arena}, *l = &lowering;
-  l->fn = kiln_loop_create(arena);
+static void begin(kiln__lowering *l, kiln_arena *arena) {
+  *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena)};
   l->buffers = kiln_map_in(arena);
   l->scalars = kiln_map_in(arena);
-  for (int i = 0; i < kiln_graph_input_count(graph); i++) add_input(l, kiln_graph_input(graph, i));
+}
+
+/* Whole nests for what is computed between the values. */
+static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *const *inputs,
+                         int input_count, kiln_ir_value *const *outputs, int output_count) {
+  begin(l, arena);
+  l->outputs = (const kiln_ir_value *const *)outputs;
+  l->output_count = output_count;
+  for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
   if (l->reason == KILN_REASON_none) lower_outputs(l);
+}
+
+kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
+                                          kiln_ir_value *const *outputs, int output_count,
+                                          kiln_mem *mem) {
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln__lowering l;
+  lower_values(&l, arena, inputs, input_count, outputs, output_count);
+  kiln_status *status = l.reason == KILN_REASON_none ? kiln_loop_verify(l.fn) : NULL;
+  if (status) l.reason = KILN_REASON_no_affine_map; /* more than the verifier can prove */
+  kiln_status_destroy(status);
+  kiln_arena_destroy(arena);
+  return l.reason;
+}
+
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
+                                kiln_loop_fn **out_fn) {
+  kiln__lowering lowering, *l = &lowering;
+  const int input_count = kiln_graph_input_count(graph);
+  const int output_count = kiln_graph_output_count(graph);
+  kiln_ir_value **values = KILN_NEW_ARRAY(arena, kiln_ir_value *, input_count + output_count + 1);
+  for (int i = 0; i < input_count; i++) values[i] = kiln_graph_input(graph, i);
+  for (int i = 0; i < output_count; i++) values[input_count + i] = kiln_graph_output(graph, i);
+  lower_values(l, arena, values, input_count, values + input_count, output_count);
   *out_reason = l->reason;
   if (l->reason != KILN_REASON_none)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));
@@ -547,10 +632,12 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
 
 /* -- One node -- */
 
-/* Inputs that a group would have: no constants. */
+/* Inputs that a group would have: no constants, and what lists are made of. */
 static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
   for (int i = 0; i < node->input_count; i++) {
     const kiln_ir_value *value = kiln_node_input(node, i);
+    const bool is_list = value->type->kind == KILN_TYPE_LIST && !kiln_ir_value_constant(value);
+    if (is_list && lowering_of(value->node->op)) add_trial_inputs(l, value->node);
     if (value->type->kind == KILN_TYPE_TENSOR ||
         (!kiln_ir_value_constant(value) && number_kind(value) != KILN_DTYPE_NONE)) {
       add_input(l, value);
@@ -560,12 +647,11 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
 
 /* Tries the node on a throw-away nest, with every input a graph input of its type. */
 static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
-  kiln__lowering lowering = {.graph = node->graph, .arena = arena}, *l = &lowering;
-  l->fn = kiln_loop_create(arena);
-  l->buffers = kiln_map_in(arena);
-  l->scalars = kiln_map_in(arena);
+  kiln__lowering lowering, *l = &lowering;
+  begin(l, arena);
   add_trial_inputs(l, node);
   for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
+    if (node->outputs[o]->type->kind == KILN_TYPE_LIST) continue;
     kiln_reason reason = check_tensor_type(node->outputs[o]->type);
     if (reason != KILN_REASON_none) {
       kiln__lower_refuse(l, reason);
@@ -574,11 +660,10 @@ static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
     kiln__lower_map map = {.rank = node->outputs[o]->type->detail->rank};
     int64_t extents[KILN_LOOP_MAX_RANK];
     for (int d = 0; d < map.rank; d++) {
-      map.dims[d] = (kiln__lower_dim){0, d};
+      map.dims[d] = kiln__lower_along(d);
       extents[d] = 1; /* the first point */
     }
-    l->nest = kiln_loop_add_nest(l->fn, map.rank, extents);
-    l->memo = kiln_map_in(arena);
+    begin_nest(l, map.rank, extents);
     (void)lower_node(l, node, o, &map);
   }
   return l->reason;

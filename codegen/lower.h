@@ -1,23 +1,45 @@
-/* lower.h: lowering of graphs to loop IR: between lower.c (values) and lower_*.c (operators:
- * kiln__lower_x, as LOWER(x) in the tables names it). For codegen/ only.
+/* lower.h: lowering of graphs to loop IR: between lower.c (values), lower_map.c (index
+ * maps) and lower_*.c (operators: kiln__lower_x, as LOWER(x) in the tables names it). For codegen/
+ * only.
  *
- * A value is lowered on demand at an index map: for each of its dimensions an offset and the loop
- * that moves along it. chunk changes the map, broadcasting drops the loop; so nothing is ever
- * materialised. A lowering returns the number of an instruction whose type is the node's result
- * type, or kiln__lower_refuse. */
+ * A value is lowered on demand at an index map: for each of its dimensions an offset and a step for
+ * each loop. Views change the map, broadcasting drops the steps; so nothing is ever materialised. A
+ * lowering returns the number of an instruction whose type is the node's result type, or
+ * kiln__lower_refuse.
+ *
+ * Where a map is affine only on finer loops, or on a part of a loop, the lowering asks for these
+ * (kiln__lower_want) and the nest is begun again: flatten(x (4, 6)) is read at x[i][j] when the
+ * loop over its 24 elements is one of 4 and one of 6, and cat([x, y]) has a nest for x and one for
+ * y. */
 #pragma once
 
 #include "codegen/codegen.h"
 
+/* offset + the sum of steps[loop] * the loop's counter. */
 typedef struct kiln__lower_dim {
   kiln_dim offset;
-  int loop; /* -1: stays at offset */
+  kiln_dim steps[KILN_LOOP_MAX_RANK];
 } kiln__lower_dim;
 
 typedef struct kiln__lower_map {
   int rank;
   kiln__lower_dim dims[KILN_LOOP_MAX_RANK];
 } kiln__lower_map;
+
+/* That a dimension moves with this loop alone. */
+static inline kiln__lower_dim kiln__lower_along(int loop) {
+  kiln__lower_dim d = {0};
+  d.steps[loop] = 1;
+  return d;
+}
+
+/* Other loops that a map needs: loop `loop` as one of `at` iterations and one of `rest` in it, or
+ * in two parts, the first of which has `at` iterations. */
+typedef struct kiln__lower_want {
+  enum { KILN__WANT_NOTHING, KILN__WANT_SPLIT, KILN__WANT_CUT } kind;
+  int loop;
+  kiln_dim at, rest;
+} kiln__lower_want;
 
 /* What a node that reduces knows of its rows: the numbers that its first input is reduced to, in
  * loops of the body, before an element of its result can be computed. */
@@ -34,19 +56,23 @@ typedef enum kiln__rows_dims { KILN__ROWS_all, KILN__ROWS_named, KILN__ROWS_last
 
 typedef struct kiln__lowering kiln__lowering;
 struct kiln__lowering {
-  const kiln_graph *graph;
+  const kiln_ir_value *const *outputs;
+  int output_count;
   kiln_arena *arena;
   kiln_loop_fn *fn;
   kiln_loop_nest *nest;
-  kiln_map memo;                  /* value -> instructions of this nest, by map */
-  KILN_VEC(kiln__rows *) rows;    /* of this nest, inner ones first */
-  int scopes[KILN_LOOP_MAX_RANK]; /* of the loops of the body that are open */
-  int scope_count;                /* so far */
-  kiln_map buffers, scalars;      /* graph input -> number + 1 */
-  kiln_reason reason;             /* why it failed */
+  kiln_map memo;                        /* value -> instructions of this nest, by map */
+  KILN_VEC(kiln__rows *) rows;          /* of this nest, inner ones first */
+  int scopes[KILN_LOOP_MAX_RANK];       /* of the loops of the body that are open */
+  int scope_count;                      /* so far */
+  kiln_dim extents[KILN_LOOP_MAX_RANK]; /* of the nest's loops and those that are open */
+  kiln__lower_want want;
+  kiln_map buffers, scalars; /* graph input -> number + 1 */
+  kiln_reason reason;        /* why it failed */
 };
 
-/* LOWER(x): the one result; LOWER_EACH(x): result `output` of several. */
+/* LOWER(x): the one result; LOWER_EACH(x): result `output` of several, or element `output` of the
+ * list that is the result. */
 typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
 typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int output,
                                    const kiln__lower_map *map);
@@ -79,6 +105,36 @@ typedef struct kiln__lower_sizes {
 } kiln__lower_sizes;
 kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value);
 
+/* -- Index maps -- */
+
+/* index = size * quotient + remainder, both as maps, for an index below outer * size. False: there
+ * are none on these loops, and either other loops are wanted or a reason is recorded. */
+bool kiln__lower_divide(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim outer,
+                        kiln_dim size, kiln__lower_dim *quotient, kiln__lower_dim *remainder);
+/* Whether all of the index is below `end` (-1), or none (1). 0: there is both, as above. */
+int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim end);
+/* factor * index, a + b, and index - less, which is not negative. */
+kiln__lower_dim kiln__lower_times(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim factor);
+kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
+                                 const kiln__lower_dim *b);
+kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim more,
+                                  kiln_dim less);
+
+/* The same, where loop k is to[k] now. */
+kiln__lower_map kiln__lower_renumbered(const kiln__lower_map *map, const int *to, int count);
+
+/* A part of an output's elements, and the loops that go over it. */
+typedef struct kiln__lower_domain {
+  int rank;
+  kiln_dim extents[KILN_LOOP_MAX_RANK];
+  kiln__lower_map map; /* of the output */
+} kiln__lower_domain;
+/* Loop k as an outer one and one of `inner` iterations. */
+void kiln__domain_split(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_dim outer,
+                        kiln_dim inner);
+/* Takes the first `at` iterations of loop k from the domain, which are given. */
+kiln__lower_domain kiln__domain_cut(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_dim at);
+
 /* -- Loops of the body -- */
 
 /* Opens a loop and gives its number for maps; closes the innermost one. */
@@ -95,6 +151,9 @@ int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kil
                       kiln_dtype dtype);
 bool kiln__lower_is_tensor(const kiln_node *node, int i);
 bool kiln__lower_is_none(const kiln_node *node, int i);
+/* Element i of a list of tensors that a node of the group makes. */
+int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
+                     const kiln__lower_map *map);
 /* A constant number of the node's input; false (and a reason) when it is not a constant. */
 bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value);
 /* An integral dtype holds the number: what it does not hold, some operators refuse, and the

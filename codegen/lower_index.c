@@ -5,9 +5,7 @@
 
 /* The number of the element along dimension d of the map. */
 static int place_of(kiln__lowering *l, const kiln__lower_map *map, int d) {
-  kiln_dim strides[KILN_LOOP_MAX_RANK] = {0};
-  if (map->dims[d].loop >= 0) strides[map->dims[d].loop] = 1;
-  return kiln_loop_index(l->fn, l->nest, map->dims[d].offset, strides);
+  return kiln_loop_index(l->fn, l->nest, map->dims[d].offset, map->dims[d].steps);
 }
 
 /* The lower triangle: columns up to row + diagonal; the upper one: from there on. */

@@ -24,7 +24,7 @@ static int open_rows(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
   for (int d = 0; d < map.rank; d++) {
     if (!(rows->mask >> d & 1)) continue;
     const int loop = kiln__lower_open(l, KILN_LOOP_reduce, s.sizes[d]);
-    map.dims[d] = (kiln__lower_dim){0, s.sizes[d] == 1 ? -1 : loop};
+    if (loop >= 0 && s.sizes[d] != 1) map.dims[d] = kiln__lower_along(loop);
     rows->loops++;
   }
   if (rows->loops == 0) {

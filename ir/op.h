@@ -103,7 +103,7 @@ typedef enum kiln_op_variant {
 enum {
   KILN_OP_SIDE_EFFECT = 1,      /* never removed, folded, merged or reordered with its like */
   KILN_OP_NONDETERMINISTIC = 2, /* not folded or merged */
-  KILN_OP_PROFILED = 4,         /* its tensor inputs are profiled (COST(pointwise) always is) */
+  KILN_OP_PROFILED = 4,         /* its tensor inputs are profiled (of pointwise ones and views always) */
   KILN_OP_NO_FOLD = 8,          /* constant propagation leaves it alone */
   KILN_OP_QUANTISED = 16,       /* makes quantised tensors, or asks about them (runtime/quant.h) */
   KILN_OP_HAS_VARIANT_INPLACE = 32,

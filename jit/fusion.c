@@ -24,16 +24,32 @@ static kiln_reason check_tensor(const kiln_ir_value *v) {
   return numel_of(d) == 0 ? KILN_REASON_zero_size : KILN_REASON_none;
 }
 
-static kiln_reason check_values(kiln_node *n) {
+/* A list that only its reader here sees, of a node that can be in a group. */
+static bool is_good_list(const kiln_fusion *f, const kiln_ir_value *v) {
+  return v->node->block == f->block && v->node != f->block->param && v->use_count == 1 &&
+         f->nodes[v->node->mark - 1].fusible;
+}
+static bool is_list_of_tensors(const kiln_ir_value *v) {
+  return v->type->kind == KILN_TYPE_LIST && v->type->elems[0]->kind == KILN_TYPE_TENSOR;
+}
+
+static kiln_reason check_values(const kiln_fusion *f, kiln_node *n) {
   for (int i = 0; i < n->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(n, i);
     if (v->type->kind == KILN_TYPE_NUMBER && !kiln_ir_value_constant(v)) {
       return KILN_REASON_number_unknown;
     }
+    if (is_list_of_tensors(v) && !is_good_list(f, v)) return KILN_REASON_not_constant;
+    /* The profile's type tells what such arguments did, for one value of them. */
+    if (kiln__fusion_is_map(n) && !kiln_type_is_tensor(v->type) && !is_list_of_tensors(v) &&
+        !kiln_ir_value_constant(v)) {
+      return KILN_REASON_not_constant;
+    }
     kiln_reason reason = kiln_type_is_tensor(v->type) ? check_tensor(v) : KILN_REASON_none;
     if (reason != KILN_REASON_none) return reason;
   }
   for (int i = 0; i < n->output_count; i++) {
+    if (is_list_of_tensors(kiln_node_output(n, i))) continue;
     kiln_reason reason = check_tensor(kiln_node_output(n, i));
     if (reason != KILN_REASON_none) return reason;
   }
@@ -58,7 +74,7 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!kiln_codegen_has_lowering(n->op)) return KILN_REASON_no_lowering;
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
   infer_types(f, n);
-  kiln_reason reason = check_values(n);
+  kiln_reason reason = check_values(f, n);
   if (reason != KILN_REASON_none) return reason;
   if (n->op->variant == KILN_VARIANT_COPY && !kiln_shape_keeps_self(n)) {
     return KILN_REASON_result_type;
@@ -78,6 +94,18 @@ bool kiln__fusion_is_work(const kiln_node *n) {
   }
 }
 
+bool kiln__fusion_is_map(const kiln_node *n) {
+  return n->op->cost != KILN_COST_pointwise && n->op->cost != KILN_COST_reduction;
+}
+
+/* Its results may be an argument's memory, or are a list. */
+static bool shares(const kiln_node *n) {
+  if (!kiln__fusion_is_map(n)) return false;
+  const kiln_schema *s = n->op->schema;
+  return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||
+         (s->result_count > 0 && s->results[0].alias.present);
+}
+
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {
   kiln_str s = n->op && n->op->full_name.len ? n->op->full_name : n->name;
   kiln_pass_refuse(f->pass, n, reason, kiln_arena_str(f->arena, s).data);
@@ -85,9 +113,27 @@ void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason)
 
 /* -- Blocks -- */
 
+/* A list of tensors that has one reader stands right before it, so that they join together. */
+static void move_lists(kiln_fusion *f) {
+  for (kiln_node *n = f->block->first, *next; n; n = next) {
+    next = n->next;
+    const kiln_ir_value *list = n->output_count == 1 ? n->outputs[0] : NULL;
+    if (!kiln_node_is(n, KILN_OP_prim_ListConstruct) || list->use_count != 1) continue;
+    kiln_node *user = list->uses->user;
+    if (!is_list_of_tensors(list) || user->block != f->block || user == next ||
+        user == f->block->ret || !kiln_codegen_has_lowering(user->op)) {
+      continue;
+    }
+    kiln_node_detach(n);
+    kiln_node_insert_before(n, user);
+    f->pass->changed = true;
+  }
+}
+
 /* False: there is nothing to fuse. */
 static bool find_nodes(kiln_fusion *f) {
   int count = 0;
+  move_lists(f);
   for (kiln_node *n = f->block->first; n; n = n->next) n->mark = (uint32_t)++count;
   f->count = count;
   f->nodes = KILN_NEW_ARRAY(f->arena, kiln_fusion_node, count + 1);
@@ -98,7 +144,7 @@ static bool find_nodes(kiln_fusion *f) {
     if (n->block_count || kiln_node_is(n, KILN_OP_prim_Constant)) continue;
     kiln_reason reason = why_not(f, n);
     f->nodes[i].fusible = reason == KILN_REASON_none;
-    f->nodes[i].is_view = n->op && n->op->cost == KILN_COST_view;
+    f->nodes[i].is_view = f->nodes[i].fusible && shares(n);
     any |= f->nodes[i].fusible && !f->nodes[i].is_view;
     if (reason != KILN_REASON_none && kiln__fusion_is_work(n)) kiln__fusion_refuse(f, n, reason);
   }

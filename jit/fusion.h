@@ -11,7 +11,8 @@ enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
 typedef struct kiln_fusion_node {
   kiln_node *node;
   int cluster, next_member; /* -1: the last of its cluster */
-  bool fusible, is_view;    /* a view joins only what uses all of it */
+  bool fusible, is_view;    /* a view or a list joins only what uses all of it */
+  bool repeats;             /* in its group elements of its result are read again and again */
   kiln_vec_int next, prev;  /* must stay after, before */
 } kiln_fusion_node;
 
@@ -27,7 +28,9 @@ typedef struct kiln_fusion_rows {
 
 typedef struct kiln_fusion_cluster {
   int first, last; /* members; first also begins the chain of all, last ends it */
-  int size;        /* of a group: operators */
+  int size, work;  /* of a group: operators; those that are no views */
+  bool has_maps;   /* some change where elements stand */
+  bool repeats;    /* and some read what is before them again and again */
   bool is_group, emitted;
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */
@@ -49,6 +52,8 @@ typedef struct kiln_fusion {
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
 /* Nodes whose refusal is worth telling: those that compute something. */
 bool kiln__fusion_is_work(const kiln_node *n);
+/* Whether it gives an argument's elements, in other places: a view, a list or a copy. */
+bool kiln__fusion_is_map(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
 /* Whether a node may join a group with these rows (fusion_rows.c); it does. */
 bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n);

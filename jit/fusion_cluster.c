@@ -14,6 +14,7 @@
  *
  * All searches of a block share one budget; when it is used up, they count as having found a path.
  */
+#include "codegen/codegen.h"
 #include "jit/fusion.h"
 
 enum { STEPS_PER_EDGE = 256, STEPS_MIN = 1 << 16 };
@@ -219,6 +220,9 @@ static void add_member(partition *p, int node) {
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, n);
   c->size++;
+  c->work += !f->nodes[node].is_view;
+  c->has_maps |= kiln__fusion_is_map(n);
+  c->repeats |= f->nodes[node].repeats;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
   c->first = node;
@@ -241,17 +245,59 @@ static bool all_users_in(partition *p, int node) {
   return true;
 }
 
+static int64_t numel_of(const kiln_ir_value *v) {
+  const kiln_tensor_detail *d = kiln_type_is_tensor(v->type) ? v->type->detail : NULL;
+  int64_t numel = 1;
+  for (int i = 0; d && i < d->rank; i++) numel *= d->sizes[i];
+  return numel;
+}
+
+/* It gives each element several times, and not only in its last dimensions, along which code stays
+ * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
+static bool gives_again(const kiln_node *n) {
+  if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
+  const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
+  if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
+  if (n->op->cost != KILN_COST_view)
+    return !(kiln_node_is(n, KILN_OP_constant_pad_nd) || kiln_node_is(n, KILN_OP_pad));
+  const kiln_tensor_detail *a = from->type->detail, *b = to->type->detail;
+  bool grown = false;
+  for (int d = b->rank - 1; d >= 0; d--) {
+    const int at = d - (b->rank - a->rank);
+    const bool grows = b->sizes[d] != 1 && (at < 0 || a->sizes[at] != b->sizes[d]);
+    if (grows && (grown || (at >= 0 && a->sizes[at] != 1))) return true;
+    grown |= b->sizes[d] != 1 && !grows;
+  }
+  return false;
+}
+
+/* Whether a reader in the group asks for elements of the node again and again. What a view hands on
+ * does too. */
+static bool is_read_again(partition *p, int node) {
+  const kiln_fusion *f = p->f;
+  for (int k = 0; k < f->nodes[node].next.count; k++) {
+    const kiln_fusion_node *to = &f->nodes[f->nodes[node].next.data[k]];
+    if (to->cluster == p->group && to->repeats) return true;
+  }
+  return false;
+}
+
 static void grow_group(partition *p, int node) {
   kiln_fusion *f = p->f;
   p->group = node;
   p->values = 0;
   p->search++;
   f->clusters[node].is_group = true;
+  f->nodes[node].repeats = gives_again(f->nodes[node].node);
   add_member(p, node);
   while (p->heap.count) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
-    if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
+    const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
+    f->nodes[from].repeats = maps && (again || gives_again(f->nodes[from].node));
+    if (again && !maps) {
+      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
+    } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
     } else if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
@@ -321,8 +367,13 @@ static void join(kiln_fusion *f, int a, int b) {
   }
   if (cb->last > ca->last) ca->last = cb->last;
   ca->size += cb->size;
+  ca->work += cb->work;
+  ca->has_maps |= cb->has_maps;
   cb->is_group = false;
 }
+
+/* Its nest is its own, or what joins it could be read again and again. */
+static bool stays_alone(const kiln_fusion_cluster *c) { return c->rows.space || c->repeats; }
 
 static void join_neighbours(partition *p) {
   kiln_fusion *f = p->f;
@@ -333,7 +384,7 @@ static void join_neighbours(partition *p) {
     if (!f->clusters[c].is_group || f->clusters[c].first != i) continue;
     kiln__fusion_values(f, &f->clusters[c], &values);
     bool joins =
-        previous >= 0 && !f->clusters[previous].rows.space && !f->clusters[c].rows.space &&
+        previous >= 0 && !stays_alone(&f->clusters[previous]) && !stays_alone(&f->clusters[c]) &&
         worth_joining(f, &before, &values) &&
         f->clusters[previous].size + f->clusters[c].size <= f->pass->env->flags.max_group_size;
     if (joins &&
@@ -355,7 +406,7 @@ static void join_neighbours(partition *p) {
 /* -- Which clusters become groups -- */
 
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  if (c->size < f->pass->env->flags.min_group_size) return KILN_REASON_group_too_small;
+  if (c->work < f->pass->env->flags.min_group_size) return KILN_REASON_group_too_small;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 
@@ -372,14 +423,60 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
   }
 }
 
-bool kiln__fusion_partition(kiln_fusion *f) {
-  f->clusters = KILN_NEW_ARRAY(f->arena, kiln_fusion_cluster, f->count + 1);
-  for (int i = 0; i < f->count; i++) f->clusters[i].first = f->clusters[i].last = i;
+/* -- Which groups can be lowered as a whole -- */
+
+/* A group that cannot is to be formed without what changes where elements stand; or without joins,
+ * where they are the cause: views have no parts. */
+static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
+  kiln_fusion_values v;
+  if (!c->has_maps || c->work < f->pass->env->flags.min_group_size) return true;
+  kiln__fusion_values(f, c, &v);
+  const kiln_reason reason = kiln_codegen_can_lower_values(
+      v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
+  if (reason == KILN_REASON_none) return true;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    if (!kiln__fusion_is_map(f->nodes[m].node)) continue;
+    if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
+    f->nodes[m].fusible = false;
+    kiln__fusion_refuse(f, f->nodes[m].node, reason);
+  }
+  return false;
+}
+
+/* Each node is a cluster of its own. */
+static void begin(kiln_fusion *f) {
+  for (int i = 0; i < f->count; i++) {
+    f->clusters[i] = (kiln_fusion_cluster){.first = i, .last = i};
+    f->nodes[i].cluster = i;
+    f->nodes[i].next_member = -1;
+    f->nodes[i].repeats = false;
+  }
+}
+
+/* The clusters of the block; false: one of them cannot be lowered. In the last round all that could
+ * be the cause is left out. */
+static bool make_groups(kiln_fusion *f, bool is_last) {
+  bool good = true;
+  for (int i = 0; is_last && i < f->count; i++) {
+    if (f->nodes[i].fusible) f->nodes[i].fusible = !kiln__fusion_is_map(f->nodes[i].node);
+  }
+  begin(f);
   partition p = {.f = f, .asked = KILN_NEW_ARRAY(f->arena, int, f->count + 1)};
   p.steps = STEPS_MIN + STEPS_PER_EDGE * f->edges;
   p.notes = kiln_map_in(f->arena);
   grow_groups(&p);
   join_neighbours(&p);
+  for (int i = 0; i < f->count; i++) {
+    if (f->clusters[i].is_group) good &= is_lowered(f, &f->clusters[i]);
+  }
+  return good;
+}
+
+bool kiln__fusion_partition(kiln_fusion *f) {
+  enum { ROUNDS = 4 };
+  f->clusters = KILN_NEW_ARRAY(f->arena, kiln_fusion_cluster, f->count + 1);
+  for (int round = 1; round <= ROUNDS && !make_groups(f, round == ROUNDS); round++) {
+  }
   bool any = false;
   for (int i = 0; i < f->count; i++) {
     kiln_fusion_cluster *c = &f->clusters[i];

@@ -1,7 +1,7 @@
 /* insert_profile_nodes.c: prim::profile before the uses whose types specialisation wants to know.
  *
- * One site for each tensor input of a node that asks for it (pointwise operators, those flagged
- * PROFILED, lists of tensors, chunks), and for each tensor result of a block, so that the same
+ * One site for each tensor input of a node that asks for it (pointwise operators, views, those
+ * flagged PROFILED, lists of tensors, chunks), and for each tensor result of a block, so that the same
  * value is seen where it is used: a use that never ran says nothing. Last comes prim::profile()
  * without an input, the counter of runs. Tensor details that stand on values are taken off first:
  * nothing that was true of another run may stay. */
@@ -13,7 +13,8 @@ static bool wants_profile(const kiln_node *n) {
     return true;
   }
   if (!n->op->schema) return false;
-  return n->op->cost == KILN_COST_pointwise || (n->op->flags & KILN_OP_PROFILED);
+  return n->op->cost == KILN_COST_pointwise || n->op->cost == KILN_COST_view ||
+         (n->op->flags & KILN_OP_PROFILED);
 }
 
 static void profile_input(kiln_pass *pass, kiln_block *block, kiln_node *user, int index) {

@@ -176,6 +176,27 @@ static void test_reasons(void **unused) {
       {"graph(%x : " F32("2", "1") "):\n  %y : " F32("2", "1") ", %z : " F32(
            "2", "1") " = prim::ConstantChunk[chunks=2, dim=4](%x)\n  return (%y)\n",
        KILN_REASON_raises},
+      {"graph(%x : " F32(
+           "4, 6", "6, 1") "):\n  %l : int[] = prim::Constant[value=[3, 8]]()\n"
+                           "  %a : " F32("3, 8",
+                                         "8, 1") " = aten::view(%x, %l)\n"
+                                                 "  %y : " F32(
+                                                     "3, 8",
+                                                     "8, 1") " = aten::neg(%a)\n  return (%y)\n",
+       KILN_REASON_no_affine_map},
+      {"graph(%x : " F32("3, 4", "4, 1") ", %w : " F32(
+           "3, 2", "2, 1") "):\n"
+                           "  %one : int = prim::Constant[value=1]()\n  %no : bool = "
+                           "prim::Constant[value=0]()\n"
+                           "  %n : NoneType = prim::Constant()\n"
+                           "  %a : " F32(
+                               "3, 4",
+                               "4, 1") " = aten::softmax(%x, %one, %n)\n"
+                                       "  %l : Tensor[] = prim::ListConstruct(%a, %w)\n"
+                                       "  %y : " F32(
+                                           "3, 6",
+                                           "6, 1") " = aten::cat(%l, %one)\n  return (%y)\n",
+       KILN_REASON_rows_cut},
       {"graph(%x : " F32("2", "1") "):\n  %k : float = prim::Constant[value=nan]()\n  %y : " F32(
            "2", "1") " = aten::clamp_min(%x, %k)\n  return (%y)\n",
        KILN_REASON_nan},
@@ -227,11 +248,137 @@ static void test_batch_norm(void **unused) {
   check_batch_norm(false);
 }
 
+/* -- Index maps -- */
+
+static void assert_lowers(const char *source, const char *want) {
+  lowered t;
+  assert_ok(open_graph(&t, source));
+  assert_string_equal(t.text.data, want);
+  close_graph(&t);
+}
+
+/* A loop over rows of columns is one of columns and one of rows. */
+static void test_split(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32(
+          "4, 6", "6, 1") "):\n"
+                          "  %zero : int = prim::Constant[value=0]()\n"
+                          "  %last : int = prim::Constant[value=-1]()\n"
+                          "  %a : " F32(
+                              "6, 4", "1, 6") " = aten::t(%x)\n"
+                                              "  %b : " F32(
+                                                  "24", "1") " = aten::flatten(%a, %zero, %last)\n"
+                                                             "  %c : " F32("24",
+                                                                           "1") " = aten::neg(%b)\n"
+                                                                                "  return (%c)\n",
+      "kernel {\n"
+      "  in b0: f32[4, 6] [6, 1]\n"
+      "  out b1: f32[24] [1]\n"
+      "  nest [6, 4] {\n"
+      "    %0 = load f32 b0 + 0 [1, 6]\n"
+      "    %1 = neg f32 %0\n"
+      "    store f32 b1 + 0 [4, 1], %1\n"
+      "  }\n"
+      "}\n");
+}
+
+/* Each part of a join is a nest. */
+static void test_cut(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32("2, 3", "3, 1") ", %w : " F32(
+          "2, 2", "2, 1") "):\n"
+                          "  %one : int = prim::Constant[value=1]()\n"
+                          "  %a : " F32(
+                              "2, 3", "3, 1") " = aten::neg(%x)\n"
+                                              "  %l : Tensor[] = prim::ListConstruct(%a, %w)\n"
+                                              "  %b : " F32(
+                                                  "2, 5", "5, 1") " = aten::cat(%l, %one)\n"
+                                                                  "  %c : " F32(
+                                                                      "2, 5",
+                                                                      "5, 1") " = aten::sqrt(%b)\n"
+                                                                              "  return (%c)\n",
+      "kernel {\n"
+      "  in b0: f32[2, 3] [3, 1]\n"
+      "  in b1: f32[2, 2] [2, 1]\n"
+      "  out b2: f32[2, 5] [5, 1]\n"
+      "  nest [2, 3] {\n"
+      "    %0 = load f32 b0 + 0 [3, 1]\n"
+      "    %1 = neg f32 %0\n"
+      "    %2 = sqrt f32 %1\n"
+      "    store f32 b2 + 0 [5, 1], %2\n"
+      "  }\n"
+      "  nest [2, 2] {\n"
+      "    %0 = load f32 b1 + 0 [2, 1]\n"
+      "    %1 = sqrt f32 %0\n"
+      "    store f32 b2 + 3 [5, 1], %1\n"
+      "  }\n"
+      "}\n");
+}
+
+/* A product of symbols is taken apart as a number is. */
+static void test_symbolic_split(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32(
+          "s0, s1", "s1, 1") "):\n"
+                             "  %zero : int = prim::Constant[value=0]()\n"
+                             "  %last : int = prim::Constant[value=-1]()\n"
+                             "  %a : " F32("s1, s0",
+                                           "1, s1") " = aten::t(%x)\n"
+                                                    "  %b : " F32(
+                                                        "s0*s1",
+                                                        "1") " = aten::flatten(%a, %zero, %last)\n"
+                                                             "  %c : " F32("s0*s1",
+                                                                           "1") " = aten::neg(%b)\n"
+                                                                                "  return (%c)\n",
+      "kernel {\n"
+      "  in b0: f32[s0, s1] [s1, 1]\n"
+      "  out b1: f32[s0*s1] [1]\n"
+      "  nest [s1, s0] {\n"
+      "    %0 = load f32 b0 + 0 [1, s1]\n"
+      "    %1 = neg f32 %0\n"
+      "    store f32 b1 + 0 [s0, 1], %1\n"
+      "  }\n"
+      "}\n");
+}
+
+/* Of symbols a place is proved to be inside, or the group is not lowered. */
+static void test_symbolic_parts(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32(
+          "s0, 8", "8, 1") "):\n"
+                           "  %zero : int = prim::Constant[value=0]()\n"
+                           "  %one : int = prim::Constant[value=1]()\n"
+                           "  %last : int = prim::Constant[value=-1]()\n"
+                           "  %a : " F32(
+                               "8", "1") " = aten::select(%x, %zero, %last)\n"
+                                         "  %b : " F32(
+                                             "8", "1") " = aten::select(%x, %zero, %one)\n"
+                                                       "  %c : " F32("8",
+                                                                     "1") " = aten::mul(%a, %b)\n"
+                                                                          "  return (%c)\n",
+      "kernel {\n"
+      "  in b0: f32[s0, 8] [8, 1]\n"
+      "  out b1: f32[8] [1]\n"
+      "  nest [8] {\n"
+      "    %0 = load f32 b0 + 8*s0 - 8 [1]\n"
+      "    %1 = load f32 b0 + 8 [1]\n"
+      "    %2 = mul f32 %0, %1\n"
+      "    store f32 b1 + 0 [1], %2\n"
+      "  }\n"
+      "}\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_x_x_x),   cmocka_unit_test(test_diamond),
-      cmocka_unit_test(test_mixed),   cmocka_unit_test(test_chunk),
-      cmocka_unit_test(test_reasons), cmocka_unit_test(test_batch_norm),
+      cmocka_unit_test(test_x_x_x),          cmocka_unit_test(test_diamond),
+      cmocka_unit_test(test_mixed),          cmocka_unit_test(test_chunk),
+      cmocka_unit_test(test_reasons),        cmocka_unit_test(test_batch_norm),
+      cmocka_unit_test(test_split),          cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_symbolic_split), cmocka_unit_test(test_symbolic_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,148 @@
+/* lower_join.c: operators whose result has parts that are computed in different ways: each part is
+ * a nest of its own, which kiln__lower_side asks for. */
+#include "codegen/lower.h"
+
+KILN__LOWER_EACH(list_construct) {
+  return kiln__lower_value(l, kiln_node_input(node, output), map);
+}
+
+/* The list of tensors that is input 0; NULL: it is not made by a node that names them. */
+static const kiln_node *list_of(kiln__lowering *l, const kiln_node *node) {
+  const kiln_node *list = kiln_node_input(node, 0)->node;
+  if (kiln_node_is(list, KILN_OP_prim_ListConstruct) && list->input_count > 0) return list;
+  kiln__lower_refuse(l, KILN_REASON_not_constant);
+  return NULL;
+}
+
+static bool dim_arg(kiln__lowering *l, const kiln_node *node, int rank, int *out) {
+  int64_t dim = 0;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &dim))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+  *out = (int)(dim < 0 ? dim + rank : dim);
+  if (*out >= 0 && *out < rank) return true;
+  return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+}
+
+static int item(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *own) {
+  const int value = kiln__lower_item(l, kiln_node_input(node, 0), i, own);
+  return kiln__lower_cast(l, value, kiln__lower_result_dtype(node, 0));
+}
+
+/* Whether the argument has the result's sizes, but for dimension `dim`, which the result alone may
+ * have. What symbols are next the operator itself must see. */
+static bool fits(const kiln_node *node, const kiln_tensor_detail *d, int dim) {
+  const kiln_tensor_detail *result = node->outputs[0]->type->detail;
+  if (!d || d->rank < 0 || (d->rank != result->rank && d->rank != result->rank - 1)) return false;
+  const int missing = result->rank - d->rank;
+  for (int i = 0; i < d->rank; i++) {
+    const int at = missing && i >= dim ? i + 1 : i;
+    if (at != dim && d->sizes[i] != result->sizes[at]) return false;
+  }
+  return true;
+}
+
+/* One behind the other along a dimension. */
+static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
+                const kiln__lower_map *map) {
+  kiln_dim begin = 0;
+  for (int i = 0;; i++) {
+    const kiln_ir_value *v = kiln_node_input(list, i);
+    const kiln_tensor_detail *d = v->type->detail;
+    if (!fits(node, d, dim) || d->rank != map->rank)
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    const kiln_dim size = kiln__lower_sizes_of(l, v).sizes[dim];
+    const kiln_dim end = kiln_dim_plus(l->fn->dims, begin, size);
+    const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], end) : -1;
+    if (side == 0) return -1;
+    if (side < 0) {
+      kiln__lower_map own = *map;
+      own.dims[dim] = kiln__lower_moved(l, &own.dims[dim], 0, begin);
+      return item(l, node, i, &own);
+    }
+    begin = end;
+  }
+}
+
+/* One for each element of a new dimension. */
+static int pile(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
+                const kiln__lower_map *map) {
+  kiln__lower_map own = {.rank = map->rank - 1};
+  for (int d = 0; d < own.rank; d++) own.dims[d] = map->dims[d < dim ? d : d + 1];
+  for (int i = 0;; i++) {
+    const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], i + 1) : -1;
+    if (side == 0) return -1;
+    const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
+    if (!fits(node, d, dim) || d->rank != own.rank)
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    if (side < 0) return item(l, node, i, &own);
+  }
+}
+
+KILN__LOWER(cat) {
+  const kiln_node *list = list_of(l, node);
+  int dim;
+  if (!list || !dim_arg(l, node, map->rank, &dim)) return -1;
+  return join(l, node, list, dim, map);
+}
+KILN__LOWER(stack) {
+  const kiln_node *list = list_of(l, node);
+  int dim;
+  if (!list || !dim_arg(l, node, map->rank, &dim)) return -1;
+  return pile(l, node, list, dim, map);
+}
+KILN__LOWER(hstack) {
+  const kiln_node *list = list_of(l, node);
+  return list ? join(l, node, list, map->rank > 1, map) : -1;
+}
+/* Of vectors each is a row. */
+KILN__LOWER(vstack) {
+  const kiln_node *list = list_of(l, node);
+  const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
+  if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return d->rank == 1 ? pile(l, node, list, 0, map) : join(l, node, list, 0, map);
+}
+
+/* -- Padding -- */
+
+static int padding_value(kiln__lowering *l, const kiln_node *node, int i) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const bool is_int = kiln_dtype_is_int(dtype, true);
+  double value = 0;
+  if (!kiln__lower_is_none(node, i) && !kiln__lower_number(l, node, i, &value)) return -1;
+  if (is_int &&
+      (value != (double)(int64_t)value || (dtype == KILN_DTYPE_BOOL && value * value != value)))
+    return kiln__lower_refuse(l, KILN_REASON_number_too_large);
+  return kiln__lower_cast(l, kiln__lower_const(l, kiln__lower_compute(dtype), value), dtype);
+}
+
+/* `value`: the input that has the number. Negative padding takes away. */
+static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int value) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!v || v->tag != KILN_TAG_LIST) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const int64_t count = v->u.list->count;
+  if (count % 2 || count / 2 > map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln__lower_sizes sizes = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  kiln__lower_map own = *map;
+  for (int i = 0; i < (int)count / 2; i++) {
+    const int d = map->rank - 1 - i;
+    const int64_t before = v->u.list->items[2 * i].u.i, after = v->u.list->items[2 * i + 1].u.i;
+    int side = before > 0 ? kiln__lower_side(l, &own.dims[d], before) : 1;
+    if (side == 0) return -1;
+    if (side < 0) return padding_value(l, node, value);
+    own.dims[d] =
+        kiln__lower_moved(l, &own.dims[d], before < 0 ? -before : 0, before > 0 ? before : 0);
+    side = after > 0 ? kiln__lower_side(l, &own.dims[d], sizes.sizes[d]) : -1;
+    if (side == 0) return -1;
+    if (side > 0) return padding_value(l, node, value);
+  }
+  return kiln__lower_value(l, kiln_node_input(node, 0), &own);
+}
+
+KILN__LOWER(constant_pad_nd) { return pad(l, node, map, 2); }
+KILN__LOWER(pad) {
+  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(node, 2));
+  if (!mode || mode->tag != KILN_TAG_STRING) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (!kiln_str_is(kiln_string_view(mode->u.string), "constant"))
+    return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  return pad(l, node, map, 3);
+}
