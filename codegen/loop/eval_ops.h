@@ -49,23 +49,22 @@
 #define INT_MATH(name)
 
 /* Vectors; the last one may have fewer elements. */
-#define VECTOR_LOOP(V, arity, ...)                                               \
-  enum { WIDTH = sizeof(V) / sizeof(T) };                                        \
-  for (int i = 0; i < n; i += WIDTH) {                                           \
-    V a = {0}, b = {0}, v;                                                       \
-    if (n - i >= WIDTH) {                                                        \
-      memcpy(&a, (const T *)x + i, sizeof a);                                    \
-      if (arity == 2) memcpy(&b, (const T *)y + i, sizeof b);                    \
-    } else {                                                                     \
-      memcpy(&a, (const T *)x + i, (size_t)(n - i) * sizeof(T));                 \
-      if (arity == 2) memcpy(&b, (const T *)y + i, (size_t)(n - i) * sizeof(T)); \
-    }                                                                            \
-    (void)b;                                                                     \
-    v = __VA_ARGS__;                                                             \
-    if (n - i >= WIDTH)                                                          \
-      memcpy((T *)r + i, &v, sizeof v);                                          \
-    else                                                                         \
-      memcpy((T *)r + i, &v, (size_t)(n - i) * sizeof(T));                       \
+#define MOVE_VECTOR(to, from, n, width, size)     \
+  do {                                            \
+    if ((n) >= (width))                           \
+      memcpy(to, from, (size_t)(width) * (size)); \
+    else                                          \
+      memcpy(to, from, (size_t)(n) * (size));     \
+  } while (0)
+#define VECTOR_LOOP(V, arity, ...)                                              \
+  enum { WIDTH = sizeof(V) / sizeof(T) };                                       \
+  for (int i = 0; i < n; i += WIDTH) {                                          \
+    V a = {0}, b = {0}, v;                                                      \
+    MOVE_VECTOR(&a, (const T *)x + i, n - i, WIDTH, sizeof(T));                 \
+    if (arity == 2) MOVE_VECTOR(&b, (const T *)y + i, n - i, WIDTH, sizeof(T)); \
+    (void)b;                                                                    \
+    v = __VA_ARGS__;                                                            \
+    MOVE_VECTOR((T *)r + i, &v, n - i, WIDTH, sizeof(T));                       \
   }
 #define MATH_CALL_1(name, suffix) kiln_math_##name##_##suffix(a)
 #define MATH_CALL_2(name, suffix) kiln_math_##name##_##suffix(a, b)
@@ -189,42 +188,27 @@ static const eval_fn eval_casts[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
     CAST_ROW(f32), CAST_ROW(f64), CAST_ROW(u8),  CAST_ROW(i8),
     CAST_ROW(i16), CAST_ROW(i32), CAST_ROW(i64), CAST_ROW(b1)};
 
-/* Lanes behind the last element are 0, and stay where they are. */
 #define HALF_FNS(name)                                                                            \
   static void cast_##name##_to_f32(void *r, const void *x, const void *y, const void *z, int n) { \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
-      const int m = n - i < KILN_MATH_LANES ? n - i : KILN_MATH_LANES;                            \
       uint16_t narrow[KILN_MATH_LANES] = {0};                                                     \
       kiln_i32v h;                                                                                \
-      if (m == KILN_MATH_LANES)                                                                   \
-        memcpy(narrow, (const uint16_t *)x + i, sizeof narrow);                                   \
-      else                                                                                        \
-        memcpy(narrow, (const uint16_t *)x + i, (size_t)m * sizeof *narrow);                      \
+      MOVE_VECTOR(narrow, (const uint16_t *)x + i, n - i, KILN_MATH_LANES, sizeof(uint16_t));     \
       for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = narrow[j];                                 \
-      kiln_f32v v = kiln_math_from_##name##_f32v(h);                                              \
-      if (m == KILN_MATH_LANES)                                                                   \
-        memcpy((float *)r + i, &v, sizeof v);                                                     \
-      else                                                                                        \
-        memcpy((float *)r + i, &v, (size_t)m * sizeof(float));                                    \
+      const kiln_f32v v = kiln_math_from_##name##_f32v(h);                                        \
+      MOVE_VECTOR((float *)r + i, &v, n - i, KILN_MATH_LANES, sizeof(float));                     \
     }                                                                                             \
   }                                                                                               \
   static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) {   \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
-      const int m = n - i < KILN_MATH_LANES ? n - i : KILN_MATH_LANES;                            \
       uint16_t narrow[KILN_MATH_LANES];                                                           \
       kiln_f32v v = {0};                                                                          \
-      if (m == KILN_MATH_LANES)                                                                   \
-        memcpy(&v, (const float *)x + i, sizeof v);                                               \
-      else                                                                                        \
-        memcpy(&v, (const float *)x + i, (size_t)m * sizeof(float));                              \
-      kiln_i32v h = kiln_math_to_##name##_f32v(v);                                                \
+      MOVE_VECTOR(&v, (const float *)x + i, n - i, KILN_MATH_LANES, sizeof(float));               \
+      const kiln_i32v h = kiln_math_to_##name##_f32v(v);                                          \
       for (int j = 0; j < KILN_MATH_LANES; j++) narrow[j] = (uint16_t)h[j];                       \
-      if (m == KILN_MATH_LANES)                                                                   \
-        memcpy((uint16_t *)r + i, narrow, sizeof narrow);                                         \
-      else                                                                                        \
-        memcpy((uint16_t *)r + i, narrow, (size_t)m * sizeof *narrow);                            \
+      MOVE_VECTOR((uint16_t *)r + i, narrow, n - i, KILN_MATH_LANES, sizeof(uint16_t));           \
     }                                                                                             \
   }
 HALF_FNS(f16)
