@@ -26,27 +26,33 @@
 #undef LOWER
 #undef LOWER_EACH
 #undef LOWER_ROWS
+#undef LACKS
 #define LOWER(name) .fn = kiln__lower_##name,
 #define LOWER_EACH(name) .each = kiln__lower_##name,
 #define LOWER_ROWS(name, which) \
   .begin = kiln__rows_begin_##name, .rows = kiln__rows_##name, .dims = KILN__ROWS_##which,
+#define LACKS(form) .lacks = KILN_REASON_##form,
 typedef struct lowering_entry {
   kiln__lower_fn fn;
   kiln__lower_each_fn each;
   kiln__rows_begin_fn begin;
   kiln__rows_fn rows;
   kiln__rows_dims dims;
+  kiln_reason lacks; /* of one that has no lowering */
   char unused;
 } lowering_entry;
-static const lowering_entry *lowering_of(const kiln_op *op) {
+static const lowering_entry *entry_of(const kiln_op *op) {
   static const lowering_entry table[] = {
 #define KILN_OP(id, schema, ...) [KILN_OP_##id] = {__VA_ARGS__.unused = 0},
 #include "ir/ops.def"
 #undef KILN_OP
   };
   if (!op || op->id < 0 || op->id >= KILN_OP__BUILTIN_COUNT) return NULL;
-  const lowering_entry *e = &table[op->id];
-  return e->fn || e->each || e->rows ? e : NULL;
+  return &table[op->id];
+}
+static const lowering_entry *lowering_of(const kiln_op *op) {
+  const lowering_entry *e = entry_of(op);
+  return e && (e->fn || e->each || e->rows) ? e : NULL;
 }
 
 static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
@@ -670,6 +676,8 @@ static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
 }
 
 kiln_reason kiln_codegen_can_lower(const kiln_node *node) {
+  const lowering_entry *e = entry_of(node->op);
+  if (e && e->lacks != KILN_REASON_none) return e->lacks;
   if (!kiln_codegen_has_lowering(node->op)) return KILN_REASON_no_lowering;
   kiln_arena *arena = kiln_arena_scoped(kiln_arena_mem(node->graph->arena));
   const kiln_reason reason = try_node(node, arena);

@@ -288,7 +288,7 @@ KILN__LOWER(narrow) {
 KILN__LOWER(unfold) {
   int dim;
   int64_t step;
-  if (map->rank == 1) return kiln__lower_refuse(l, KILN_REASON_rank); /* of a number */
+  if (map->rank < 2) return kiln__lower_refuse(l, KILN_REASON_rank); /* of a number */
   if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 3, 1, &step)) return -1;
   kiln__lower_map own = *map;
   own.rank--;
@@ -303,7 +303,7 @@ KILN__LOWER(diagonal) {
   if (!int_arg(l, node, 1, 0, &offset) || !dim_arg(l, node, 2, 0, &a) ||
       !dim_arg(l, node, 3, 0, &b))
     return -1;
-  if (a == b) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (a == b || map->rank < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map own = {.rank = map->rank + 1};
   const kiln__lower_dim *last = &map->dims[map->rank - 1];
   for (int d = 0, at = 0; d < own.rank; d++)
@@ -385,6 +385,7 @@ KILN__LOWER(repeat_interleave) {
   if (kiln__lower_is_none(node, 2) && map->rank != rank_of(kiln_node_input(node, 0)))
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   if (!int_arg(l, node, 1, 1, &times) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  if (times < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map own = *map;
   const kiln_dim size = self_sizes(l, node).sizes[dim];
   if (!kiln__lower_divide(l, &map->dims[dim], size, times, &own.dims[dim], &round)) return -1;
@@ -416,6 +417,7 @@ KILN__LOWER(roll) {
 KILN__LOWER(pixel_shuffle) {
   int64_t r;
   if (!int_arg(l, node, 1, 1, &r)) return -1;
+  if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int h = map->rank - 2, w = map->rank - 1;
   const kiln__lower_sizes sizes = self_sizes(l, node);
   kiln__lower_map own = *map;
@@ -435,6 +437,7 @@ KILN__LOWER(pixel_shuffle) {
 KILN__LOWER(pixel_unshuffle) {
   int64_t r;
   if (!int_arg(l, node, 1, 1, &r)) return -1;
+  if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int c = map->rank - 3;
   kiln__lower_map own = *map;
   kiln__lower_dim place, row, column;
@@ -453,7 +456,8 @@ KILN__LOWER(pixel_unshuffle) {
 /* channel_shuffle(self, groups): (n, groups, c, ..) as (n, c, groups, ..). */
 KILN__LOWER(channel_shuffle) {
   int64_t groups;
-  if (!int_arg(l, node, 1, 1, &groups) || groups < 1) return -1;
+  if (!int_arg(l, node, 1, 1, &groups)) return -1;
+  if (map->rank < 2 || groups < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dim channels = self_sizes(l, node).sizes[1];
   if (!kiln_dim_is_number(channels)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   kiln__lower_map own = *map;

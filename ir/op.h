@@ -10,6 +10,7 @@
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
  *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results,
  *                  LOWER_ROWS(fn, dims) where it reduces: all dimensions, named or last ones
+ *     LACKS(form)  the reason why there is none of these: what loop IR lacks for it
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
  *     FLAGS(a | b) KILN_OP_* below
@@ -103,7 +104,7 @@ typedef enum kiln_op_variant {
 enum {
   KILN_OP_SIDE_EFFECT = 1,      /* never removed, folded, merged or reordered with its like */
   KILN_OP_NONDETERMINISTIC = 2, /* not folded or merged */
-  KILN_OP_PROFILED = 4,         /* its tensor inputs are profiled (of pointwise ones and views always) */
+  KILN_OP_PROFILED = 4,         /* tensor inputs are profiled (of pointwise ones, views: always) */
   KILN_OP_NO_FOLD = 8,          /* constant propagation leaves it alone */
   KILN_OP_QUANTISED = 16,       /* makes quantised tensors, or asks about them (runtime/quant.h) */
   KILN_OP_HAS_VARIANT_INPLACE = 32,

@@ -6,6 +6,7 @@
 #undef LOWER
 #undef LOWER_EACH
 #undef LOWER_ROWS
+#undef LACKS
 #undef FLOPS
 #undef DIMS
 #undef RESULT
@@ -24,6 +25,7 @@
 #define LOWER(fn)
 #define LOWER_EACH(fn)
 #define LOWER_ROWS(fn, dims)
+#define LACKS(form)
 #define FLOPS(fn)
 #define DIMS(count)
 #define RESULT(kind)

@@ -71,7 +71,7 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!n->op) return KILN_REASON_no_lowering;
   bool pure = n->op->variant == KILN_VARIANT_NONE || n->op->variant == KILN_VARIANT_COPY;
   if (!pure) return KILN_REASON_mutation;
-  if (!kiln_codegen_has_lowering(n->op)) return KILN_REASON_no_lowering;
+  if (!kiln_codegen_has_lowering(n->op)) return kiln_codegen_can_lower(n);
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
   infer_types(f, n);
   kiln_reason reason = check_values(f, n);

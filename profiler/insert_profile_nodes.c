@@ -1,10 +1,10 @@
 /* insert_profile_nodes.c: prim::profile before the uses whose types specialisation wants to know.
  *
  * One site for each tensor input of a node that asks for it (pointwise operators, views, those
- * flagged PROFILED, lists of tensors, chunks), and for each tensor result of a block, so that the same
- * value is seen where it is used: a use that never ran says nothing. Last comes prim::profile()
- * without an input, the counter of runs. Tensor details that stand on values are taken off first:
- * nothing that was true of another run may stay. */
+ * flagged PROFILED, lists of tensors, chunks), and for each tensor result of a block, so that the
+ * same value is seen where it is used: a use that never ran says nothing. Last comes
+ * prim::profile() without an input, the counter of runs. Tensor details that stand on values are
+ * taken off first: nothing that was true of another run may stay. */
 #include "profiler/profile.h"
 
 static bool wants_profile(const kiln_node *n) {

@@ -213,6 +213,31 @@ static void test_reasons(void **unused) {
   }
 }
 
+/* Without a lowering the operator's entry says what it waits for. */
+static void test_lacks(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *call;
+    kiln_reason reason;
+  } cases[] = {
+      {"aten::tril(%x, %zero)", KILN_REASON_none},
+      {"aten::fliplr(%x)", KILN_REASON_no_backward_map},
+      {"aten::lgamma(%x)", KILN_REASON_no_lowering},
+      {"aten::neg(%x)", KILN_REASON_none},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lowered t;
+    char source[512];
+    snprintf(source, sizeof source,
+             "graph(%%x : %s):\n  %%zero : int = prim::Constant[value=0]()\n"
+             "  %%y : %s = %s\n  return (%%y)\n",
+             F32("2, 3", "3, 1"), F32("2, 3", "3, 1"), cases[i].call);
+    kiln_status_destroy(open_graph(&t, source));
+    assert_int_equal(kiln_codegen_can_lower(t.graph->top->last), cases[i].reason);
+    close_graph(&t);
+  }
+}
+
 /* Batch norm by its definition: scale and shift in double, rounded once, then in float. */
 static void check_batch_norm(bool affine) {
   lowered t;
@@ -374,11 +399,17 @@ static void test_symbolic_parts(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_x_x_x),          cmocka_unit_test(test_diamond),
-      cmocka_unit_test(test_mixed),          cmocka_unit_test(test_chunk),
-      cmocka_unit_test(test_reasons),        cmocka_unit_test(test_batch_norm),
-      cmocka_unit_test(test_split),          cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_symbolic_split), cmocka_unit_test(test_symbolic_parts),
+      cmocka_unit_test(test_x_x_x),
+      cmocka_unit_test(test_diamond),
+      cmocka_unit_test(test_mixed),
+      cmocka_unit_test(test_chunk),
+      cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_batch_norm),
+      cmocka_unit_test(test_lacks),
+      cmocka_unit_test(test_split),
+      cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_symbolic_split),
+      cmocka_unit_test(test_symbolic_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
