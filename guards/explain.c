@@ -133,6 +133,7 @@ static kiln_status *keep(kiln_guard_misses *misses, const kiln_guard_miss *given
   if (!misses->arena) KILN_TRY(kiln_arena_create(misses->mem, &misses->arena));
   kiln_guard_miss *m = KILN_NEW(misses->arena, kiln_guard_miss);
   *m = *given;
+  m->value = kiln_arena_strdup(misses->arena, given->value); /* the guard's, which may give way */
   m->expected = kiln_arena_strdup(misses->arena, given->expected);
   m->seen = kiln_arena_strdup(misses->arena, given->seen);
   *(misses->last ? &misses->last->next : &misses->first) = m;

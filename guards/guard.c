@@ -136,7 +136,8 @@ void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      kiln_guard_desc *out_guard) {
   kiln_guard_build(arena, checks->types.data, checks->types.count, out_guard);
   out_guard->stress = stress_of(maker->stress);
-  out_guard->hits = maker->book ? kiln_counter_book_new(maker->book, 2) : 0;
+  out_guard->hits = maker->counters;
+  if (!out_guard->hits && maker->book) out_guard->hits = kiln_counter_book_new(maker->book, 2);
   out_guard->misses = out_guard->hits ? out_guard->hits + 1 : 0;
   out_guard->watch = kiln__guard_watch(maker, arena, checks, range);
 }

@@ -37,7 +37,7 @@ bool kiln_guards_is_hit(const kiln_block *block) {
 
 typedef struct guarder {
   kiln_pass *pass;
-  kiln_map claims; /* value -> type; also of values made since */
+  kiln_map claims;       /* value -> type; also of values made since */
   kiln_symbols *symbols; /* of a DYNAMIC level */
   bool has_group;
 } guarder;
@@ -308,8 +308,8 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
   return kiln__symbols_agree(f->region.symbols, f->region.pass->scratch, v->type, asked);
 }
 
-/* Every value that the group's kernel takes for granted. Constants are facts. Of symbols the group's
- * types are made of. */
+/* Every value that the group's kernel takes for granted. Constants are facts. Of symbols the
+ * group's types are made of. */
 static bool prove_inputs(finder *f, const kiln_node *group) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   kiln_arena *scratch = f->region.pass->scratch;

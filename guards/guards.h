@@ -52,6 +52,7 @@ typedef struct kiln_guard_maker {
   kiln_guard_misses *misses; /* that their misses are told to; NULL: they are not told */
   const char *site;          /* of those */
   double stress;             /* the flag stress_bailout */
+  uint32_t counters;         /* of hits, and of misses behind it; 0: new ones */
 } kiln_guard_maker;
 
 /* What one guard looks at, in order. */
@@ -89,8 +90,8 @@ void kiln_guard_tell(const kiln_guard_desc *guard, const kiln_ivalue *args, cons
 
 /* -- Symbols -- */
 
-/* A tensor that stood where a graph's input is: sizes, then strides. Those of an earlier guard may be
- * its symbols. */
+/* A tensor that stood where a graph's input is: sizes, then strides. Those of an earlier guard may
+ * be its symbols. */
 typedef struct kiln_shape_seen {
   int rank; /* -1: not known */
   const kiln_dim *dims;
