@@ -1,6 +1,5 @@
 /* context_test.c: options, the environment, changing settings, callbacks, accounting. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"
@@ -53,29 +52,6 @@ static void keeps_old_value(void **state) {
     assert_ok(kiln_context_set(context, name, value, &old));
     assert_string_equal(old, value);
   }
-  kiln_context_release(context);
-}
-
-static void set_another(void *user, const char *channel, int level, const char *line) {
-  (void)channel;
-  (void)level;
-  (void)line;
-  assert_ok(kiln_context_set(*(kiln_context **)user, "num_profiled_runs", "2", NULL));
-}
-
-/* The host's log is not called with a lock held. */
-static void log_may_set_options(void **state) {
-  kiln_context *context = NULL;
-  const char *old = NULL;
-  (void)state;
-  assert_ok(kiln_context_create(NULL, &context));
-  kiln_context_set_log(context, set_another, &context);
-  alarm(20);
-  assert_ok(
-      kiln_context_set(context, "fusion_strategy", "DYNAMIC,2", NULL)); /* which is warned of */
-  alarm(0);
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "3", &old));
-  assert_string_equal(old, "2");
   kiln_context_release(context);
 }
 
@@ -147,8 +123,8 @@ static void test_loading_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options),        cmocka_unit_test(keeps_old_value),
-      cmocka_unit_test(log_may_set_options), cmocka_unit_test(test_environment),
-      cmocka_unit_test(test_bytes),          cmocka_unit_test(test_loading_refused)};
+      cmocka_unit_test(test_options), cmocka_unit_test(keeps_old_value),
+      cmocka_unit_test(test_environment), cmocka_unit_test(test_bytes),
+      cmocka_unit_test(test_loading_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
