@@ -40,16 +40,25 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
 
 static bool is_symbol(kiln_dim d) { return !kiln_dim_is_number(d) && !kiln_dim_is_expression(d); }
 
+static const char *print_entry(kiln_arena *arena, const kiln_type *type) {
+  kiln_text text = kiln_text_in(arena);
+  kiln_type_print(&text, type, 4);
+  return text.data;
+}
+
 /* Where each symbol is bound, and what the other dimensions must be. */
 static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dims,
+                                         const kiln_type *const *types,
                                          const kiln_guard_entry *entries, int count) {
   kiln_guard_symbols *s = KILN_NEW(arena, kiln_guard_symbols);
   kiln_guard_place *bind = KILN_NEW_ARRAY(arena, kiln_guard_place, KILN_GUARD_SYMBOLS);
   KILN_VEC(kiln_guard_place) relations = {0};
   KILN_VEC(kiln_dim) wanted = {0};
+  const char **words = KILN_NEW_ARRAY(arena, const char *, count);
   uint64_t bound = 0;
   for (int i = 0; i < KILN_GUARD_SYMBOLS; i++) bind[i].entry = -1;
   for (int e = 0; e < count; e++) {
+    if (entries[e].some) words[e] = print_entry(arena, types[e]);
     for (int i = 0; entries[e].some && i < 2 * entries[e].rank; i++) {
       const kiln_dim d = entries[e].dims[i];
       const int number = (int)(kiln_dim_symbol(0) - d);
@@ -65,6 +74,7 @@ static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dim
       }
     }
   }
+  s->words = words;
   s->bind = bind;
   s->relations = relations.data;
   s->relation_count = relations.count;
@@ -126,7 +136,7 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
     if (types[i]->detail->dims) dims = types[i]->detail->dims;
     symbolic = true;
   }
-  if (symbolic) out_guard->symbols = build_symbols(arena, dims, out_guard->entries, count);
+  if (symbolic) out_guard->symbols = build_symbols(arena, dims, types, out_guard->entries, count);
   out_guard->at = at;
   out_guard->hash = entries_hash(out_guard->entries, count);
 }

@@ -98,7 +98,8 @@ typedef struct finder {
   kiln_map parts;                    /* nodes of region.parts */
   kiln_node_vec read;                /* nodes that read it, in order, up to an effect */
   int settled;                       /* how many of them stand before its last group */
-  bool effect;                       /* one stands after its last group */
+  const kiln_node *effect;           /* that stands after its last group; NULL: none does */
+  const kiln_node *unproven;         /* what the last group that was refused lacks */
   KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
   KILN_VEC(kiln_ir_value *) numbers; /* that parts make, and what they are: */
   kiln_map facts;
@@ -126,7 +127,7 @@ static void note_made(finder *f, const kiln_node *n) {
 /* A node after the last group so far. */
 static void pass_by(finder *f, kiln_node *n) {
   if (!f->region.pass || f->effect) return;
-  f->effect = n->mark == IS_EFFECT;
+  if (n->mark == IS_EFFECT) f->effect = n;
   if (f->effect || !reads_any(n, &f->made)) return;
   note_made(f, n);
   kiln_vec_push(f->region.pass->scratch, &f->read, n);
@@ -155,7 +156,10 @@ static bool can_be_part(const kiln_node *n) {
 static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken) {
   take_inputs(f, group, taken);
   for (int i = 0; i < taken->count; i++) {
-    if (!can_be_part(taken->data[i])) return false;
+    if (!can_be_part(taken->data[i])) {
+      f->unproven = taken->data[i];
+      return false;
+    }
     take_inputs(f, taken->data[i], taken);
   }
   const size_t count = (size_t)taken->count;
@@ -319,7 +323,10 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
     const kiln_type *asked = kiln_graph_input(body, i)->type;
     if (!is_known_as(f, v, asked)) {
-      if (kiln_map_find_ptr(&f->made, v)) return false;
+      if (kiln_map_find_ptr(&f->made, v)) {
+        f->unproven = v->node;
+        return false;
+      }
       add_check(f, v, kiln__symbols_type(f->region.symbols, v, asked));
     }
     types[i] = v->type;
@@ -368,6 +375,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group) {
 static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
   kiln_node_vec taken = {0};
+  f->unproven = group;
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
@@ -445,8 +453,9 @@ static void guard_block(guarder *g, kiln_block *block) {
       continue;
     }
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {
+      const kiln_node *why = f.effect ? f.effect : f.unproven;
       kiln_pass_refuse(pass, n, f.effect ? KILN_REASON_guard_effect : KILN_REASON_guard_not_proven,
-                       "");
+                       kiln_arena_str(pass->scratch, why->name).data);
       end_region(&f);
     }
     if (!f.region.pass) begin_region(&f, g, n);

@@ -66,11 +66,15 @@ static bool variant_holds(const kiln_variant *v, kiln_call *call, const kiln_iva
   return !v->guard || kiln_guard_check(v->guard, args, NULL, call);
 }
 
-/* Counts a call that variant `taken` serves (NULL: none): those before it missed. */
-static void count_dispatch(kiln_call *call, kiln_variant *first, const kiln_variant *taken) {
-  for (kiln_variant *v = first; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
-    if (v->guard) kiln_count(&call->tally, v == taken ? v->guard->hits : v->guard->misses);
-    if (v == taken) return;
+/* Counts a call that variant `taken` serves (NULL: none): those before it missed. Where it has
+ * given way in the meantime, the one in its place has its counters. */
+static void count_dispatch(kiln_call *call, const kiln_executor *ex, const kiln_variant *taken) {
+  const uint32_t hits = taken && taken->guard ? taken->guard->hits : 0;
+  kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+  for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
+    const bool is_taken = v == taken || (hits && v->guard && v->guard->hits == hits);
+    if (v->guard) kiln_count(&call->tally, is_taken ? v->guard->hits : v->guard->misses);
+    if (is_taken) return;
   }
 }
 
@@ -282,7 +286,7 @@ static kiln_status *advance(request *q) {
       case KILN_EXECUTOR_PROFILING:
         KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
-          count_dispatch(q->call, ex->variants, NULL);
+          count_dispatch(q->call, ex, NULL);
           q->plan = ex->building->instrumented;
           return NULL;
         }
@@ -293,7 +297,7 @@ static kiln_status *advance(request *q) {
         kiln_variant *v = find_variant(ex, q->call, q->args, q->arg_count);
         const bool renew = v && !v->guard && kiln__renewal_wants(ex, q->call);
         if (v && !(renew && kiln__renewal_begin(ex))) {
-          count_dispatch(q->call, ex->variants, v);
+          count_dispatch(q->call, ex, v);
           q->plan = v->plan;
           return NULL;
         }
@@ -413,7 +417,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   if (v && !v->guard && kiln__renewal_wants(ex, call)) v = NULL;
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
     if (flags_hold(ex, args, arg_count)) {
-      count_dispatch(call, ex->variants, v);
+      count_dispatch(call, ex, v);
       *out_plan = v->plan;
       return NULL;
     }

@@ -58,6 +58,25 @@ static void test_equal_by_accident(void **state) {
   }
 }
 
+/* What failed is told once, with the symbol and the size that does not go with it. */
+static void test_misses_tell_symbols(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
+  call_shape(&m, 4, 4, 2);
+  call_shape(&m, 4, 5, 4);
+  kiln_guard_miss miss;
+  assert_true(kiln_jit_guard_miss_at(m.jit, 0, &miss));
+  assert_string_equal(miss.value, "x.1");
+  assert_string_equal(miss.expected, "Float(s0, s0, strides=[s0, 1], requires_grad=0, device=cpu) "
+                                     "with s0 = %x.1.size(0) = 4");
+  assert_string_equal(miss.seen, "Float(4, 5, strides=[5, 1], requires_grad=0, device=cpu) "
+                                 "whose size(1) differs");
+  assert_int_equal(miss.count, 4);
+  assert_false(kiln_jit_guard_miss_at(m.jit, 1, &miss));
+  model_close(&m);
+}
+
 #define GRAPH_BROADCAST                      \
   "graph(%x : Tensor, %y : Tensor):\n"       \
   "  %1 : int = prim::Constant[value=1]()\n" \
@@ -255,10 +274,11 @@ static void test_memory_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_equal_by_accident),       cmocka_unit_test(test_one_by_accident),
-      cmocka_unit_test(test_torch_remembers_nothing), cmocka_unit_test(test_least_used_gives_way),
-      cmocka_unit_test(test_what_is_used_stays),      cmocka_unit_test(test_windows_grow),
-      cmocka_unit_test(test_memory_is_flat),          cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_equal_by_accident),    cmocka_unit_test(test_one_by_accident),
+      cmocka_unit_test(test_misses_tell_symbols),  cmocka_unit_test(test_torch_remembers_nothing),
+      cmocka_unit_test(test_least_used_gives_way), cmocka_unit_test(test_what_is_used_stays),
+      cmocka_unit_test(test_windows_grow),         cmocka_unit_test(test_memory_is_flat),
+      cmocka_unit_test(test_memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
