@@ -15,8 +15,7 @@ kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v) {
     bool same = kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
                 kiln_node_is(n, KILN_OP_prim_unchecked_unwrap_optional) ||
                 kiln_node_is(n, KILN_OP_prim_profile) ||
-                ((kiln_node_is_type_check(n) ||
-                  kiln_node_is(n, KILN_OP_prim_RequiresGradCheck)) &&
+                ((kiln_node_is_type_check(n) || kiln_node_is(n, KILN_OP_prim_RequiresGradCheck)) &&
                  v->index < n->input_count);
     if (!same) return v;
     v = kiln_node_input(n, v->index);

@@ -195,10 +195,11 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
     const kiln_type *type = kiln_graph_output(graph, i)->type;
     KILN_CHECK(kiln_type_has_dims(type));
     if (kernel->shape) {
-      outputs[i] = (kiln_group_output){.dtype = (kiln_dtype)type->detail->dtype,
-                                       .rank = type->detail->rank,
-                                       .donor = -1,
-                                       .contiguous = are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
+      outputs[i] = (kiln_group_output){
+          .dtype = (kiln_dtype)type->detail->dtype,
+          .rank = type->detail->rank,
+          .donor = -1,
+          .contiguous = are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
     } else {
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);

@@ -18,8 +18,8 @@ kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_pro
   return NULL;
 }
 
-kiln_status *kiln__program_make(const kiln_executor *ex, const kiln_variant *of, kiln_pipeline_id id,
-                                kiln_pass_runner *runner, kiln_program *out) {
+kiln_status *kiln__program_make(const kiln_executor *ex, const kiln_variant *of,
+                                kiln_pipeline_id id, kiln_pass_runner *runner, kiln_program *out) {
   const kiln_graph *origin = ex->source.graph;
   switch (id) {
     case KILN_PIPELINE_profile:
