@@ -210,7 +210,7 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
   kiln_flags flags;
   kiln_log log;
   KILN_TRY(parse_option(name, value, &flags, &log));
-  KILN_TRY(kiln_env_check_flags(&context->env->log, &flags)); /* may call the host's log */
+  KILN_TRY(kiln_env_check_flags(&flags));
   pthread_mutex_lock(&context->lock);
   kiln_flags_print(&context->env->flags, info, old, sizeof old);
   kiln_status *status = set_flag(context->env, name, value, &log);

@@ -73,8 +73,7 @@ static kiln_status *make_dump_folder(const char *path) {
   return NULL;
 }
 
-kiln_status *kiln_env_check_flags(const kiln_log *log, const kiln_flags *flags) {
-  (void)log;
+kiln_status *kiln_env_check_flags(const kiln_flags *flags) {
   return *flags->dump.text ? make_dump_folder(flags->dump.text) : NULL;
 }
 
@@ -92,7 +91,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
       kiln_flags_read_env(&env.flags, environment, warn_unknown, &env.log, &env.from_environment));
   KILN_TRY(kiln_flags_read_env(&env.flags, options, warn_unknown, &env.log, &env.from_options));
   KILN_TRY(kiln_log_parse(&env.log, env.flags.log.text));
-  KILN_TRY(kiln_env_check_flags(&env.log, &env.flags));
+  KILN_TRY(kiln_env_check_flags(&env.flags));
 
   env.isa = kiln_isa_detect();
   int cap = env.flags.isa - 1; /* "native" is -1 */

@@ -25,8 +25,8 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
                                   kiln_env **out_env) KILN_MUST_USE;
 kiln_status *kiln_env_create(char *const *environment, kiln_env **out_env) KILN_MUST_USE;
 /* What values of flags ask for at once, when they are set: the folder of `dump` is made, or
- * KILN_INVALID_FILE; DYNAMIC levels are warned of. */
-kiln_status *kiln_env_check_flags(const kiln_log *log, const kiln_flags *flags) KILN_MUST_USE;
+ * KILN_INVALID_FILE. */
+kiln_status *kiln_env_check_flags(const kiln_flags *flags) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */
 kiln_isa kiln_isa_detect(void);

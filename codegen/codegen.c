@@ -182,8 +182,8 @@ static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__ll
 
 static kiln_status *run_here(worker *w, llvm_job *job, kiln_reason *out_reason) {
   *out_reason = KILN_REASON_llvm_failed;
-  kiln_status *status = kiln__llvm_backend_compile(w->llvm, &job->flat, job->name,
-                                                   job->product, &job->bytes, &job->size);
+  kiln_status *status = kiln__llvm_backend_compile(w->llvm, &job->flat, job->name, job->product,
+                                                   &job->bytes, &job->size);
   give_worker(job->codegen, w, NULL);
   return status;
 }

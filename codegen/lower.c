@@ -273,13 +273,19 @@ int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kil
   const kiln_ir_value *value = kiln_node_input(node, i);
   if (value->type->kind != KILN_TYPE_TENSOR)
     return kiln__lower_cast(l, lower_number_value(l, value), dtype);
-  const kiln_tensor_detail *detail = value->type->detail;
-  if (!detail || detail->rank < 0 || detail->rank > map->rank)
+  const kiln_tensor_detail *detail = value->type->detail, *result = node->outputs[0]->type->detail;
+  if (!detail || detail->rank < 0 || detail->rank > map->rank || result->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  const int missing = map->rank - detail->rank;
   kiln__lower_map own = {.rank = detail->rank};
   for (int d = 0; d < detail->rank; d++) {
-    own.dims[d] = map->dims[map->rank - detail->rank + d];
-    if (detail->sizes[d] == 1) own.dims[d] = (kiln__lower_dim){0, -1};
+    own.dims[d] = map->dims[missing + d];
+    if (detail->sizes[d] == 1) {
+      own.dims[d] = (kiln__lower_dim){0, -1};
+    } else if (detail->sizes[d] != result->sizes[missing + d]) {
+      /* [s0] and [2] may be added now; what s0 is next the operator itself must see. */
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    }
   }
   return kiln__lower_cast(l, kiln__lower_value(l, value, &own), dtype);
 }

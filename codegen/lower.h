@@ -89,8 +89,8 @@ void kiln__lower_close(kiln__lowering *l);
 
 /* A tensor at a map of its own rank. */
 int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map);
-/* Input i at the map of the node's result: broadcast; a number is a constant or a scalar. Cast to
- * `dtype` (NONE: as it is). */
+/* Input i at the map of the node's result: broadcast, its other sizes the result's; a number is a
+ * constant or a scalar. Cast to `dtype` (NONE: as it is). */
 int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
                       kiln_dtype dtype);
 bool kiln__lower_is_tensor(const kiln_node *node, int i);

@@ -98,8 +98,9 @@ struct kiln_graph {
   kiln_map names;        /* debug name -> value */
   kiln_map suffixes;     /* base name -> next suffix to try, stored + 1 */
   const kiln_map *facts; /* numbers that the pass at work knows: value -> kiln_ivalue; or NULL */
-  const struct kiln_shape_history *history; /* of a DYNAMIC level (guards.h); NULL: of a STATIC one */
-  bool owns_sources;     /* ranges live in the arena (graphs from text): copies copy them */
+  const struct kiln_shape_history
+      *history;      /* of a DYNAMIC level (guards.h); NULL: of a STATIC one */
+  bool owns_sources; /* ranges live in the arena (graphs from text): copies copy them */
   /* Both keep room for one more, so that what is given to them is owned before memory can run out.
    */
   KILN_VEC(kiln_ivalue) owned;     /* of roots only */

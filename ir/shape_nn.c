@@ -42,8 +42,8 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
   /* Batched products may come out of a product of another order: told only where it is plain. */
-  bool plain =
-      kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b) && a->rank <= 2 && b->rank <= 2;
+  bool plain = kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b) && a->rank <= 2 &&
+               b->rank <= 2;
   return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, plain);
 }
 

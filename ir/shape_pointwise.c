@@ -35,38 +35,50 @@ static bool is_complete(const kiln_tensor_detail *t) {
          kiln__shape_static(t->rank, t->strides);
 }
 
-/* The rule of runtime/strides.h where it does not depend on what symbols are: row-major operands
- * give a row-major result; operands of one order without gaps, beside such with one dimension of
- * more than one element, give that order. */
-static bool find_strides(kiln_shape_query *q, int rank, const kiln_dim *sizes,
+static bool same_dims(int rank, const kiln_dim *a, const kiln_dim *b) {
+  return rank == 0 || memcmp(a, b, sizeof *a * (size_t)rank) == 0;
+}
+
+/* Strides of a row-major tensor; false: they are too much to say. */
+static bool row_major(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
+                      kiln_dim *strides) {
+  kiln_dim within = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    if (!kiln_dim_is_known(within)) return false;
+    strides[i] = within;
+    if (sizes[i] != 0) within = kiln_dim_product(q->dims, within, sizes[i]);
+  }
+  return true;
+}
+
+/* The rule of runtime/strides.h where it does not depend on what symbols are. Operands of one shape
+ * that are contiguous give a row-major result, and those of one dense layout give that. Of others
+ * dimensions of one element, whose strides are any, may change the order: all operands that are
+ * exactly row-major give a row-major result; those of one dense layout without such dimensions,
+ * beside operands with one dimension of more elements, that layout. */
+static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                          const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
   const kiln_tensor_detail *first = NULL;
-  bool row_major = true, alike = true;
+  bool one_shape = true, contiguous = true, exact = true, one_layout = true, ones = false;
+  for (int i = 0; i < rank; i++) ones |= sizes[i] == 1;
   for (int k = 0; k < count; k++) {
     const kiln_tensor_detail *t = operands[k];
+    kiln_dim expected[KILN_MAX_RANK];
     int wide = 0;
-    row_major &= kiln__shape_is_contiguous(q, t);
+    if (!t->has_strides && t->rank > 0) return false;
+    one_shape &= t->rank == rank && same_dims(rank, t->sizes, sizes);
+    contiguous &= kiln__shape_is_contiguous(q, t);
+    exact &= row_major(q, t->rank, t->sizes, expected) && same_dims(t->rank, t->strides, expected);
     for (int i = 0; i < t->rank; i++) wide += t->sizes[i] != 1;
-    if (wide <= 1) continue;
+    if (wide <= 1 && !one_shape) continue;
     if (!first) first = t;
-    alike &= t->rank == first->rank && t->has_strides && first->has_strides;
-    for (int i = 0; alike && i < t->rank; i++)
-      alike = t->sizes[i] == first->sizes[i] && t->strides[i] == first->strides[i];
+    one_layout &= t->rank == rank && same_dims(rank, t->sizes, sizes) &&
+                  same_dims(rank, t->strides, first->strides);
   }
-  if (row_major) {
-    kiln_dim within = 1;
-    for (int i = rank - 1; i >= 0; i--) {
-      strides[i] = within;
-      within = kiln_dim_product(q->dims, within, sizes[i]);
-      if (!kiln_dim_is_known(within)) return false;
-    }
-    return true;
-  }
-  if (!first || !alike || first->rank != rank || !kiln__shape_is_dense(q, first, false)) return false;
-  for (int i = 0; i < rank; i++) {
-    if (first->sizes[i] != sizes[i]) return false;
-    strides[i] = first->strides[i];
-  }
+  if ((one_shape && contiguous) || exact) return row_major(q, rank, sizes, strides);
+  if (!first || !one_layout || (ones && !one_shape) || !kiln__shape_is_dense(q, first, false))
+    return false;
+  memcpy(strides, first->strides, sizeof *strides * (size_t)rank);
   return true;
 }
 

@@ -247,33 +247,34 @@ static kiln_shape_seen *create_seen(kiln_arena *arena, int input_count) {
   return seen;
 }
 
-/* What the check in front of a fallback asks of its inputs. */
-static const kiln_shape_seen *find_before(kiln_compile_job *j, const kiln_node *fallback) {
+/* What the guard before a FallbackGraph asks of the values that it hands on. */
+static const kiln_shape_seen *find_seen(kiln_compile_job *j, const kiln_node *fallback) {
   const kiln_node *branch = fallback->block->owner;
-  kiln_shape_seen *seen = create_seen(j->arena, fallback->input_count);
-  const kiln_node *check = branch ? kiln_node_input(branch, 0)->node : NULL;
-  if (!check || !kiln_node_is_type_check(check)) return seen;
-  kiln_map inputs = kiln_map_in(j->scratch);
-  for (int i = 0; i < fallback->input_count; i++)
-    kiln_map_set_ptr(&inputs, kiln_node_input(fallback, i), &seen[i]);
+  if (!branch || !kiln_node_is(branch, KILN_OP_prim_If)) return NULL;
+  const kiln_node *check = kiln_node_input(branch, 0)->node;
+  if (!kiln_node_is_type_check(check)) return NULL;
   const kiln_guard_checks checks = kiln_guard_checks_of(j->scratch, check);
-  for (int i = 0; i < checks.values.count; i++) {
-    kiln_shape_seen *at = kiln_map_find_ptr(&inputs, checks.values.data[i]);
-    const kiln_tensor_detail *d = checks.types.data[i]->detail;
-    if (at && kiln_type_has_dims(checks.types.data[i]))
-      *at = copy_seen(j->arena, d->rank, d->sizes, d->strides);
+  kiln_map types = kiln_map_in(j->scratch);
+  for (int i = 0; i < checks.values.count; i++)
+    kiln_map_set_ptr(&types, checks.values.data[i], (void *)(uintptr_t)checks.types.data[i]);
+  kiln_shape_seen *seen = create_seen(j->arena, fallback->input_count);
+  for (int i = 0; i < fallback->input_count; i++) {
+    const kiln_type *type = kiln_map_find_ptr(&types, kiln_node_input(fallback, i));
+    if (!type || !kiln_type_has_dims(type)) continue;
+    const kiln_tensor_detail *d = type->detail;
+    seen[i] = copy_seen(j->arena, d->rank, d->sizes, d->strides);
   }
   return seen;
 }
 
 /* The executor of what a FallbackGraph holds: its results become one tuple. */
-static kiln_status *make_region(kiln_compile_job *j, const kiln_node *fallback,
-                                kiln_graph *subgraph, kiln_executor **out) {
+static kiln_status *make_region(kiln_compile_job *j, const kiln_node *node, kiln_graph *subgraph,
+                                kiln_executor **out) {
   kiln_executor *region = add_executor(j, "fallback_function");
   region->base_depth = region->level = j->depth + 1;
-  region->before = find_before(j, fallback);
   region->callable.call_counter = kiln_counter_book_new(&j->jit->book, 1);
   region->callable.arg_count = kiln_graph_input_count(subgraph);
+  region->seen = find_seen(j, node);
   *out = region;
   kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);
   int count = kiln_graph_output_count(subgraph);
@@ -347,7 +348,7 @@ static const kiln_shape_history *find_history(kiln_compile_job *j, int input_cou
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
   KILN_VEC(const kiln_shape_seen *) levels = {0};
   const bool remember = j->jit->env.flags.compat != KILN_COMPAT_TORCH;
-  if (remember && j->ex->before) kiln_vec_push(j->arena, &levels, j->ex->before);
+  if (remember && j->ex->seen) kiln_vec_push(j->arena, &levels, j->ex->seen);
   for (const kiln_variant *v = j->ex->variants; remember && v; v = v->next) {
     if (!v->guard) continue;
     kiln_shape_seen *seen = create_seen(j->arena, input_count);

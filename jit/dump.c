@@ -27,7 +27,7 @@ static void print_graph(kiln__printer *p, const kiln_graph *graph) {
   if (p->dot) {
     kiln_graph_print_dot(p->text, graph);
   } else {
-    kiln_graph_print(p->text, graph, 3, false);
+    kiln_graph_print(p->text, graph, 4, false);
   }
 }
 

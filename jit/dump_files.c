@@ -65,7 +65,7 @@ static kiln_status *print_all(kiln__printer *printer, kiln_arena *arena, const k
   kiln_text *text = printer->text;
   if (v->depth == 0 && ex->function && ex->function->graph) {
     *text = kiln_text_in(arena);
-    kiln_graph_print(text, ex->function->graph, 3, false);
+    kiln_graph_print(text, ex->function->graph, 4, false);
     write_file(ex->jit, arena, kiln_arena_printf(arena, "%s.frontend.ir", ex->site), text);
   }
   for (int i = 0; i < STAGE_COUNT; i++) {

@@ -122,6 +122,7 @@ typedef struct kiln_executor {
   int tries;                         /* compile jobs that ran out of their budget */
   int group_count;                   /* of a root's groups; their slots: */
   KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
+  const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */
   kiln_program source;       /* what levels start from; a root's is made at its first call */
   const char *site;          /* lasting name: method#digest; written under the jit's lock as well */
   kiln_variant *building;    /* of the level being profiled; likewise */
@@ -130,7 +131,6 @@ typedef struct kiln_executor {
   const kiln_variant *plain; /* atomic: has the plan for calls without JIT */
   bool given_up;     /* atomic: after too many tries, `plain` serves where no variant does */
   uint16_t hints[8]; /* atomic: places of variants, by hash of the input types */
-  const kiln_shape_seen *before; /* what the guard before a region asks of its inputs; or NULL */
 
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */

@@ -50,8 +50,7 @@ static int64_t value_of(builder *b, kiln_dim d) {
   if (found) return (int64_t)found - 1;
   if (kiln_dim_is_number(d)) return add_step(b, d, d, 0, 0, NULL);
   const kiln__dim_node *n = kiln__dim_node_of(b->dims, d);
-  for (int i = 0; i < n->factor_count; i++)
-    uses[i] = (kiln_dim_use){1, value_of(b, n->factors[i])};
+  for (int i = 0; i < n->factor_count; i++) uses[i] = (kiln_dim_use){1, value_of(b, n->factors[i])};
   if (n->factor_count > 0) return add_step(b, d, 0, -1, n->factor_count, uses);
   for (int i = 0; i < n->sum.count; i++)
     uses[i] = (kiln_dim_use){n->sum.terms[i].coefficient, value_of(b, n->sum.terms[i].atom)};
@@ -78,7 +77,8 @@ kiln_dim_program *kiln_dim_program_create(kiln_arena *arena, const kiln_dims *di
                           .result_count = count};
   if (steps) memcpy((void *)(uintptr_t)kiln_dim_steps(p), b.steps.data, steps);
   if (uses) memcpy((void *)(uintptr_t)kiln_dim_uses(p), b.uses.data, uses);
-  if (count) memcpy((void *)(uintptr_t)kiln_dim_results(p), numbers, sizeof *numbers * (size_t)count);
+  if (count)
+    memcpy((void *)(uintptr_t)kiln_dim_results(p), numbers, sizeof *numbers * (size_t)count);
   return p;
 }
 

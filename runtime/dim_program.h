@@ -1,10 +1,9 @@
 /* dim_program.h: dimensions worked out for given symbols: what a call makes of the expressions that
  * a compile has left.
  *
- * A program is one block without pointers: whoever owns it may copy `bytes` of it. It never changes,
- * and any thread may run it. [s0, s0*s1 + 1, 7] is two steps for three results:
- *   v2 = s0 * s1;  v3 = 1 + 1*v2;  v4 = 7;  results v0, v3, v4
- * where v0 and v1 are the symbols. */
+ * A program is one block without pointers: whoever owns it may copy `bytes` of it. It never
+ * changes, and any thread may run it. [s0, s0*s1 + 1, 7] is two steps for three results: v2 = s0 *
+ * s1;  v3 = 1 + 1*v2;  v4 = 7;  results v0, v3, v4 where v0 and v1 are the symbols. */
 #pragma once
 
 #include "runtime/dim.h"

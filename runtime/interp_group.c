@@ -66,11 +66,10 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
-  const kiln_kernel_args args = {
-      .data = (void *const *)data,
-      .scalars = scalars,
-      .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
-      .closure = group->closure};
+  const kiln_kernel_args args = {.data = (void *const *)data,
+                                 .scalars = scalars,
+                                 .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
+                                 .closure = group->closure};
   KILN_TRY(group->device->launch(group->device, call, group, &args));
   kiln_count(&call->tally, group->runs);
   return NULL;

@@ -7,9 +7,9 @@
 /* One block without pointers, as the program in it. */
 typedef struct kiln_kernel_shape {
   size_t bytes;
-  int part_count;     /* loops with a price of their own */
-  size_t program;     /* where it lies; its results: scratch bytes, the grid's extents, and how often
-                       * each part runs */
+  int part_count; /* loops with a price of their own */
+  size_t program; /* where it lies; its results: scratch bytes, the grid's extents, and how often
+                   * each part runs */
   double part_cost[]; /* nanoseconds of one iteration */
 } kiln_kernel_shape;
 

@@ -163,8 +163,8 @@ struct kiln_plan {
   int group_count;
   int symbol_count;                   /* of all guards */
   const kiln_guard_desc *entry_guard; /* that holds before the plan starts, and has symbols; NULL */
-  int record_count;        /* records of a profiling plan */
-  kiln_profile_sink *sink; /* NULL in plans that do not profile */
+  int record_count;                   /* records of a profiling plan */
+  kiln_profile_sink *sink;            /* NULL in plans that do not profile */
   const kiln_type *const *types;
   int type_count;
   const kiln_type_span *type_lists;

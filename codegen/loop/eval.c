@@ -208,8 +208,8 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_arena *ar
     scopes[n] = kiln_loop_scopes_of(fn->nests.data[n], arena);
   const size_t bytes = sizeof(kiln_eval_program) + sizeof(eval_nest) * (size_t)fn->nests.count +
                        sizeof(eval_inst) * (size_t)t.insts +
-                       sizeof(reduction) * (size_t)t.reductions + sizeof(kiln_dim) * (size_t)locals +
-                       (flat.values ? flat.values->bytes : 0);
+                       sizeof(reduction) * (size_t)t.reductions +
+                       sizeof(kiln_dim) * (size_t)locals + (flat.values ? flat.values->bytes : 0);
   kiln_eval_program *program = kiln_mem_alloc_zero(mem, bytes);
   if (!program) return kiln_status_oom();
   program->mem = mem;
@@ -234,8 +234,8 @@ static kiln_status *create(const kiln_loop_fn *fn, kiln_mem *mem, kiln_arena *ar
   if (flat.values) {
     program->values = memcpy(program->places + locals, flat.values, flat.values->bytes);
     program->values_at = program->own_bytes;
-    program->own_bytes += sizeof(int64_t) * (size_t)(kiln_dim_program_room(flat.values) +
-                                                     flat.values->result_count);
+    program->own_bytes +=
+        sizeof(int64_t) * (size_t)(kiln_dim_program_room(flat.values) + flat.values->result_count);
   }
   program->own_bytes = (program->own_bytes + 63) / 64 * 64;
   *out_program = program;

@@ -228,8 +228,8 @@ static kiln_dim cover(kiln_dims *dims, kiln_dim a, kiln_dim b) {
   return kiln_dim_plus(dims, a, b);
 }
 
-kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes,
-                            kiln_arena *arena, kiln_kernel_info *out_info) {
+kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes, kiln_arena *arena,
+                            kiln_kernel_info *out_info) {
   parts *p = KILN_NEW(arena, parts);
   kiln_dim grid[KILN_KERNEL_AXES] = {fn->nests.count ? 0 : 1, 1, 1};
   for (int n = 0; n < fn->nests.count; n++) {
@@ -244,8 +244,8 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
                            .output_count = fn->output_count,
                            .scalar_count = fn->scalars.count,
                            .symbol_count = kiln_loop_symbol_count(fn)};
-  kiln_kernel_shape *shape = kiln_kernel_shape_create(arena, fn->dims, scratch, grid, p->count,
-                                                      p->runs, p->cost);
+  kiln_kernel_shape *shape =
+      kiln_kernel_shape_create(arena, fn->dims, scratch, grid, p->count, p->runs, p->cost);
   if (!shape) return KILN_ERROR(KILN_UNSUPPORTED, "the kernel's sizes take too many steps");
   if (info.symbol_count > 0) {
     info.shape = shape;

@@ -212,13 +212,13 @@ bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch)
  */
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
 /* Counts, donors, grid, cost, how to cut it; of a symbolic kernel its shape, in `arena`. A call's
- * scratch is own_bytes and the local buffers of `lanes` (see kiln_loop_flat). KILN_UNSUPPORTED: its sizes are too much to work out.
- * The first axis of the grid is all nests' outermost loops behind each other: a nest covers the next
- * extents[0] iterations, one of rank 0 one. The others are the next loops, but for one that is the
- * vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6, 50, 1]: the second runs in the boxes
- * that begin with iteration 0 of the second axis. */
-kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes,
-                            kiln_arena *arena, kiln_kernel_info *out_info) KILN_MUST_USE;
+ * scratch is own_bytes and the local buffers of `lanes` (see kiln_loop_flat). KILN_UNSUPPORTED: its
+ * sizes are too much to work out. The first axis of the grid is all nests' outermost loops behind
+ * each other: a nest covers the next extents[0] iterations, one of rank 0 one. The others are the
+ * next loops, but for one that is the vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6,
+ * 50, 1]: the second runs in the boxes that begin with iteration 0 of the second axis. */
+kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes, kiln_arena *arena,
+                            kiln_kernel_info *out_info) KILN_MUST_USE;
 /* How many axes a nest has, and its extent of one; 1 of one that it has not. */
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
@@ -227,14 +227,14 @@ int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 
 enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code */
 
-/* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that are
- * the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's
+/* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that
+ * are the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's
  * symbols. */
 typedef struct kiln_loop_flat {
   const kiln_loop_fn *fn;
   const kiln_dim_program *values; /* NULL: there are numbers alone */
-  /* First bytes of the local buffers, which have whole lines of 64: where the nest's own loop is the
-   * vectors', each of `lanes` has one. */
+  /* First bytes of the local buffers, which have whole lines of 64: where the nest's own loop is
+   * the vectors', each of `lanes` has one. */
   const kiln_dim *places;
 } kiln_loop_flat;
 /* In the arena; of a kernel without symbols it is the kernel. */

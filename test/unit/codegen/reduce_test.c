@@ -1,5 +1,5 @@
-/* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every back
- * end and instruction set, against plain C, to the bit. Seeds are fixed. */
+/* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every
+ * back end and instruction set, against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
 #include "runtime/kernel_shape.h"
 
@@ -424,8 +424,8 @@ static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
   free(scratch);
 }
 
-static void check_same(const kernel *k, const kernel *of, char *const *want, int n,
-                       const char *who, kiln_arena *arena) {
+static void check_same(const kernel *k, const kernel *of, char *const *want, int n, const char *who,
+                       kiln_arena *arena) {
   for (int i = INPUTS; i < k->fn->input_count + k->fn->output_count; i++) {
     const kiln_dtype dtype = k->fn->buffers.data[i].dtype;
     for (int64_t at = 0; at < k->spans[i]; at++) {
