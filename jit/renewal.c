@@ -9,9 +9,9 @@
  * A region thinks of it after SHARE times what its last level took to make, its window. Then the
  * variant with the fewest hits in the window gives way, if more calls than that were unserved.
  * Where the one that was made last has not taken over a SHARE-th of the calls, the next window is
- * twice as long, up to MOST_PATIENCE times: 12 variants; calls are of 100 shapes, all alike   each
- * new one serves one of 100: windows grow 12 variants; the host goes over to 2 new shapes   two
- * windows later both run compiled
+ * twice as long, up to MOST_PATIENCE times. Of 12 variants under calls of 100 shapes in turn each
+ * new one serves a hundredth, and windows grow; where the host goes over to two new shapes, both
+ * run compiled two windows later.
  *
  * The new variant takes the old one's place in the list, its depth, and its counters; what it is
  * made of is what the deepest level of the strategy says, with the history of all variants, the one
