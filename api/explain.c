@@ -59,15 +59,17 @@ kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, v
   return NULL;
 }
 
+static void tell_group(void *user, const kiln_jit_group_words *g) {
+  char line[NUMBER];
+  ROW((const teller *)user, g->name, g->operators, g->shapes, file_of(g->loc),
+      line_of(line, g->loc));
+}
+
 kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
-  const teller t = {row, user};
-  kiln_jit_group_words g;
+  teller t = {row, user};
   ROW(&t, "name", "operators", "shapes", "file", "line");
-  for (int i = 0; kiln_jit_group_words_at(model->jit, i, &g); i++) {
-    char line[NUMBER];
-    ROW(&t, g.name, g.operators, g.shapes, file_of(g.loc), line_of(line, g.loc));
-  }
+  kiln_jit_each_group(model->jit, tell_group, &t);
   return NULL;
 }
 

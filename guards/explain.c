@@ -10,6 +10,20 @@
 
 enum { TOLD_MISSES = 8, MAX_MISSES = 1024 };
 
+typedef struct watch {
+  kiln_guard_watch base;
+  kiln_guard_misses *misses;
+  const char *site;
+  kiln_source_loc loc;
+  uint32_t told;       /* atomic: misses that were */
+  const char *names[]; /* of the guarded values */
+} watch;
+
+static const char *name_of(const kiln_guard_desc *guard, int entry) {
+  const watch *w = (const watch *)(const void *)guard->watch; /* its first field */
+  return w ? w->names[entry] : "*";
+}
+
 /* -- In words -- */
 
 static void detail_of_key(uint64_t word, kiln_tensor_detail *d) {
@@ -34,11 +48,8 @@ static void print_expected(kiln_text *text, const kiln_guard_entry *entry) {
   if (!mask.f.rank) d.rank = -1;
   if (!mask.f.requires_grad) d.requires_grad = -1;
   if (!mask.f.device_kind) d.device = -1;
-  kiln_dim dims[2 * KILN_MAX_RANK];
-  for (int i = 0; entry->check_dims && i < 2 * entry->rank; i++)
-    dims[i] = kiln_dim_is_expression(entry->dims[i]) ? KILN_DIM_UNKNOWN : entry->dims[i];
-  d.sizes = entry->check_dims ? dims : unknown;
-  d.strides = entry->check_dims ? dims + entry->rank : NULL;
+  d.sizes = entry->check_dims ? entry->dims : unknown;
+  d.strides = entry->check_dims ? entry->dims + entry->rank : NULL;
   d.has_strides = entry->check_dims;
   kiln_tensor_detail_print(text, &d, 3);
 }
@@ -67,6 +78,35 @@ static const char *layout_word(uint8_t layout) {
   }
 }
 
+/* -- Symbols in words -- */
+
+static void print_place(kiln_text *text, const kiln_guard_desc *guard, kiln_guard_place place) {
+  const int rank = guard->entries[place.entry].rank;
+  kiln_text_printf(text, "%s(%d)", place.dim < rank ? "size" : "stride", place.dim % rank);
+}
+
+/* Where the symbols of an entry come from, and what they are now: " with s0 = %x.size(0) = 8". */
+static void print_symbols(kiln_text *text, const kiln_guard_desc *guard, int failed,
+                          const kiln_ivalue *registers, const kiln_ivalue *constants) {
+  const kiln_guard_entry *entry = &guard->entries[failed];
+  const char *lead = " with";
+  for (int i = 0; i < guard->symbols->symbol_count; i++) {
+    const kiln_guard_place bind = guard->symbols->bind[i];
+    bool stands = false;
+    for (int k = 0; k < 2 * entry->rank; k++) stands |= entry->dims[k] == kiln_dim_symbol(i);
+    if (!stands || bind.entry < 0) continue;
+    const kiln_ivalue *v = kiln_operand_read(guard->at[bind.entry], registers, constants);
+    const int rank = guard->entries[bind.entry].rank;
+    if (v->tag != KILN_TAG_TENSOR || kiln_tensor_rank(v->u.tensor) != rank) continue;
+    kiln_text_printf(text, "%s s%d = %%%s.", lead, i, name_of(guard, bind.entry));
+    print_place(text, guard, bind);
+    kiln_text_printf(text, " = %" PRId64, v->u.tensor->dims[bind.dim]);
+    lead = ",";
+  }
+}
+
+/* -- All of it -- */
+
 int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *registers,
                        const kiln_ivalue *constants, bool grad_mode, kiln_text *expected,
                        kiln_text *seen) {
@@ -75,14 +115,28 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
     const kiln_ivalue *v = kiln_operand_read(guard->at[i], registers, constants);
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) failed = i;
   }
-  if (failed < 0 && guard->symbols) failed = kiln_guard_unbound(guard, registers, constants);
+  kiln_guard_place unbound = {.entry = -1};
+  if (failed < 0 && guard->symbols) {
+    unbound = kiln_guard_unbound(guard, registers, constants);
+    failed = unbound.entry;
+  }
   if (failed < 0) return -1;
   const kiln_guard_entry *entry = &guard->entries[failed];
   const kiln_ivalue *v = kiln_operand_read(guard->at[failed], registers, constants);
   print_given(seen, *v, grad_mode);
-  print_expected(expected, entry);
+  if (entry->some) {
+    kiln_text_puts(expected, guard->symbols->words[failed]);
+    print_symbols(expected, guard, failed, registers, constants);
+  } else {
+    print_expected(expected, entry);
+  }
+  if (unbound.entry >= 0) {
+    kiln_text_puts(seen, " whose ");
+    print_place(seen, guard, unbound);
+    kiln_text_puts(seen, " differs");
+  }
   kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
-  if (v->tag == KILN_TAG_TENSOR && mask.f.layout && v->u.tensor->key.f.layout != key.f.layout) {
+  if (v->tag == KILN_TAG_TENSOR && ((v->u.tensor->key.f.layout ^ key.f.layout) & mask.f.layout)) {
     kiln_text_printf(seen, ", %s", layout_word(v->u.tensor->key.f.layout));
     kiln_text_printf(expected, ", %s", layout_word(key.f.layout));
   }
@@ -133,6 +187,7 @@ static kiln_status *keep(kiln_guard_misses *misses, const kiln_guard_miss *given
   if (!misses->arena) KILN_TRY(kiln_arena_create(misses->mem, &misses->arena));
   kiln_guard_miss *m = KILN_NEW(misses->arena, kiln_guard_miss);
   *m = *given;
+  m->value = kiln_arena_strdup(misses->arena, given->value); /* the guard's, which may give way */
   m->expected = kiln_arena_strdup(misses->arena, given->expected);
   m->seen = kiln_arena_strdup(misses->arena, given->seen);
   *(misses->last ? &misses->last->next : &misses->first) = m;
@@ -145,15 +200,6 @@ static kiln_status *try_keep(kiln_guard_misses *misses, const kiln_guard_miss *g
 }
 
 /* -- Who is told -- */
-
-typedef struct watch {
-  kiln_guard_watch base;
-  kiln_guard_misses *misses;
-  const char *site;
-  kiln_source_loc loc;
-  uint32_t told;       /* atomic: misses that were */
-  const char *names[]; /* of the guarded values */
-} watch;
 
 static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kiln_ivalue *registers,
                          const kiln_ivalue *constants, bool grad_mode) {

@@ -40,16 +40,25 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
 
 static bool is_symbol(kiln_dim d) { return !kiln_dim_is_number(d) && !kiln_dim_is_expression(d); }
 
+static const char *print_entry(kiln_arena *arena, const kiln_type *type) {
+  kiln_text text = kiln_text_in(arena);
+  kiln_type_print(&text, type, 4);
+  return text.data;
+}
+
 /* Where each symbol is bound, and what the other dimensions must be. */
 static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dims,
+                                         const kiln_type *const *types,
                                          const kiln_guard_entry *entries, int count) {
   kiln_guard_symbols *s = KILN_NEW(arena, kiln_guard_symbols);
   kiln_guard_place *bind = KILN_NEW_ARRAY(arena, kiln_guard_place, KILN_GUARD_SYMBOLS);
   KILN_VEC(kiln_guard_place) relations = {0};
   KILN_VEC(kiln_dim) wanted = {0};
+  const char **words = KILN_NEW_ARRAY(arena, const char *, count);
   uint64_t bound = 0;
   for (int i = 0; i < KILN_GUARD_SYMBOLS; i++) bind[i].entry = -1;
   for (int e = 0; e < count; e++) {
+    if (entries[e].some) words[e] = print_entry(arena, types[e]);
     for (int i = 0; entries[e].some && i < 2 * entries[e].rank; i++) {
       const kiln_dim d = entries[e].dims[i];
       const int number = (int)(kiln_dim_symbol(0) - d);
@@ -65,6 +74,7 @@ static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dim
       }
     }
   }
+  s->words = words;
   s->bind = bind;
   s->relations = relations.data;
   s->relation_count = relations.count;
@@ -126,7 +136,7 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
     if (types[i]->detail->dims) dims = types[i]->detail->dims;
     symbolic = true;
   }
-  if (symbolic) out_guard->symbols = build_symbols(arena, dims, out_guard->entries, count);
+  if (symbolic) out_guard->symbols = build_symbols(arena, dims, types, out_guard->entries, count);
   out_guard->at = at;
   out_guard->hash = entries_hash(out_guard->entries, count);
 }
@@ -136,7 +146,8 @@ void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      kiln_guard_desc *out_guard) {
   kiln_guard_build(arena, checks->types.data, checks->types.count, out_guard);
   out_guard->stress = stress_of(maker->stress);
-  out_guard->hits = maker->book ? kiln_counter_book_new(maker->book, 2) : 0;
+  out_guard->hits = maker->counters;
+  if (!out_guard->hits && maker->book) out_guard->hits = kiln_counter_book_new(maker->book, 2);
   out_guard->misses = out_guard->hits ? out_guard->hits + 1 : 0;
   out_guard->watch = kiln__guard_watch(maker, arena, checks, range);
 }

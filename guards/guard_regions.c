@@ -16,8 +16,10 @@
  *
  * Claims of the profile must prove nothing, so they are set aside first: from then on a value's
  * type is what is known for a fact, where the region's guard held. What no guard makes true is not
- * put back. Inner blocks come before the block that they stand in, since of what is known there
- * nothing is true for them. Under KILN_COMPAT=torch each group is a region. */
+ * put back. A check that the guard decides (if x.dim() != 4: raise), in front of the region or
+ * between its groups, is a part of it, and no effect. Inner blocks come before the block that they
+ * stand in, since of what is known there nothing is true for them. Under KILN_COMPAT=torch each
+ * group is a region. */
 #include <stdlib.h>
 
 #include "guards/region.h"
@@ -98,7 +100,8 @@ typedef struct finder {
   kiln_map parts;                    /* nodes of region.parts */
   kiln_node_vec read;                /* nodes that read it, in order, up to an effect */
   int settled;                       /* how many of them stand before its last group */
-  bool effect;                       /* one stands after its last group */
+  const kiln_node *effect;           /* that stands after its last group; NULL: none does */
+  const kiln_node *unproven;         /* what the last group that was refused lacks */
   KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
   KILN_VEC(kiln_ir_value *) numbers; /* that parts make, and what they are: */
   kiln_map facts;
@@ -123,16 +126,6 @@ static void note_made(finder *f, const kiln_node *n) {
   }
 }
 
-/* A node after the last group so far. */
-static void pass_by(finder *f, kiln_node *n) {
-  if (!f->region.pass || f->effect) return;
-  f->effect = n->mark == IS_EFFECT;
-  if (f->effect || !reads_any(n, &f->made)) return;
-  note_made(f, n);
-  kiln_vec_push(f->region.pass->scratch, &f->read, n);
-  kiln_map_set_ptr(&f->between, n, n);
-}
-
 /* Takes from `between` what the node reads. */
 static void take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
   for (int i = 0; i < n->input_count; i++) {
@@ -155,7 +148,10 @@ static bool can_be_part(const kiln_node *n) {
 static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken) {
   take_inputs(f, group, taken);
   for (int i = 0; i < taken->count; i++) {
-    if (!can_be_part(taken->data[i])) return false;
+    if (!can_be_part(taken->data[i])) {
+      f->unproven = taken->data[i];
+      return false;
+    }
     take_inputs(f, taken->data[i], taken);
   }
   const size_t count = (size_t)taken->count;
@@ -229,18 +225,31 @@ static bool is_proven(const kiln_node *n) {
 
 static bool number_of(const finder *f, const kiln_ir_value *v, int64_t *out) {
   const kiln_ivalue *fact = kiln_map_find_ptr(&f->facts, v);
-  if (fact) *out = fact->u.i;
+  if (fact) *out = fact->tag == KILN_TAG_BOOL ? fact->u.b : fact->u.i;
   return fact || kiln_ir_value_const_int(v, out);
 }
 
-/* The number that a node gives: a rank, a size, or arithmetic of those. */
+/* What a tensor's type says. */
+static bool find_property(kiln_op_id id, const kiln_tensor_detail *d, int64_t *out) {
+  switch (id) {
+    case KILN_OP_dim: *out = d->rank; return d->rank >= 0;
+    case KILN_OP_prim_dtype: *out = d->dtype; return d->dtype != KILN_DTYPE_NONE;
+    case KILN_OP_prim_is_cpu: *out = d->device == KILN_DEVICE_CPU; return d->device >= 0;
+    case KILN_OP_prim_is_cuda: *out = d->device == KILN_DEVICE_CUDA; return d->device >= 0;
+    default: return false;
+  }
+}
+
+/* The number that a node gives: a rank, a size, a dtype, or arithmetic of those, or 0 or 1 where it
+ * compares them. */
 static bool find_number(const finder *f, const kiln_node *n, int64_t *out) {
   const kiln_ir_value *first = n->op && n->input_count ? kiln_node_input(n, 0) : NULL;
   const kiln_tensor_detail *d =
       first && kiln_type_is_tensor(first->type) ? first->type->detail : NULL;
   int64_t a = 0, b = 0;
-  if (d && d->rank >= 0 && n->op->id == KILN_OP_dim) {
-    *out = d->rank;
+  if (d && find_property((kiln_op_id)n->op->id, d, out)) return true;
+  if (first && n->op->id == KILN_OP___not__ && number_of(f, first, &a)) {
+    *out = !a;
     return true;
   }
   if (!first || n->input_count != 2 || !number_of(f, kiln_node_input(n, 1), &b)) return false;
@@ -256,6 +265,12 @@ static bool find_number(const finder *f, const kiln_node *n, int64_t *out) {
     case KILN_OP_sub_int: return !__builtin_sub_overflow(a, b, out);
     case KILN_OP_mul_int: return !__builtin_mul_overflow(a, b, out);
     case KILN_OP_floordiv_int: *out = b > 0 ? a / b : 0; return a >= 0 && b > 0;
+    case KILN_OP_eq_int: *out = a == b; return true;
+    case KILN_OP_ne_int: *out = a != b; return true;
+    case KILN_OP_lt_int: *out = a < b; return true;
+    case KILN_OP_le_int: *out = a <= b; return true;
+    case KILN_OP_gt_int: *out = a > b; return true;
+    case KILN_OP_ge_int: *out = a >= b; return true;
     default: return false;
   }
 }
@@ -263,9 +278,10 @@ static bool find_number(const finder *f, const kiln_node *n, int64_t *out) {
 static void learn_number(finder *f, const kiln_node *n) {
   kiln_arena *scratch = f->region.pass->scratch;
   int64_t number;
-  if (n->output_count != 1 || !find_number(f, n, &number)) return;
+  if (n->output_count != 1 || kiln_map_find_ptr(&f->facts, n->outputs[0])) return;
+  if (!find_number(f, n, &number)) return;
   kiln_ivalue *fact = KILN_NEW(scratch, kiln_ivalue);
-  *fact = kiln_int(number);
+  *fact = n->outputs[0]->type->kind == KILN_TYPE_BOOL ? kiln_bool(number != 0) : kiln_int(number);
   kiln_map_set_ptr(&f->facts, n->outputs[0], fact);
   kiln_vec_push(scratch, &f->numbers, n->outputs[0]);
 }
@@ -319,7 +335,10 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
     const kiln_type *asked = kiln_graph_input(body, i)->type;
     if (!is_known_as(f, v, asked)) {
-      if (kiln_map_find_ptr(&f->made, v)) return false;
+      if (kiln_map_find_ptr(&f->made, v)) {
+        f->unproven = v->node;
+        return false;
+      }
       add_check(f, v, kiln__symbols_type(f->region.symbols, v, asked));
     }
     types[i] = v->type;
@@ -330,9 +349,10 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
 
 /* -- Regions -- */
 
+static void note_part(finder *f, kiln_node *n) { kiln_map_set_ptr(&f->parts, n, n); }
 static void add_part(finder *f, kiln_node *n) {
   kiln_vec_push(f->region.pass->scratch, &f->region.parts, n);
-  kiln_map_set_ptr(&f->parts, n, n);
+  note_part(f, n);
 }
 
 static void add_group(finder *f, kiln_node *group) {
@@ -347,7 +367,118 @@ static void add_group(finder *f, kiln_node *group) {
   f->settled = f->read.count;
 }
 
-static void begin_region(finder *f, guarder *g, kiln_node *group) {
+/* -- Checks that the guard decides -- */
+
+/* if x.dim() != 4: raise. The side that is taken has nothing to do. */
+static bool is_decided(const finder *f, const kiln_node *n) {
+  int64_t condition;
+  return kiln_node_is(n, KILN_OP_prim_If) && n->output_count == 0 &&
+         number_of(f, kiln_node_input(n, 0), &condition) && !n->blocks[condition ? 0 : 1]->first;
+}
+
+/* Whether the value is a part's, or there before the region. */
+static bool is_ready(const finder *f, const kiln_ir_value *v) {
+  const kiln_node *maker = v->node, *last = f->region.last;
+  if (kiln_map_find_ptr(&f->parts, maker)) return true;
+  if (kiln_map_find_ptr(&f->made, v)) return false;
+  return maker->block != last->block || maker == last->block->param ||
+         kiln_node_is_before(maker, last);
+}
+static bool is_ready_for(const finder *f, const kiln_node *n) {
+  for (int i = 0; i < n->input_count; i++) {
+    if (!is_ready(f, kiln_node_input(n, i))) return false;
+  }
+  for (int b = 0; b < n->block_count; b++) {
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) {
+      if (!is_ready_for(f, m)) return false;
+    }
+  }
+  return true;
+}
+
+/* Takes a check, and what leads to it, behind the last group: it is no effect there. */
+static bool take_check(finder *f, kiln_node *check) {
+  const knowledge before = known_now(f);
+  kiln_node_vec taken = {0};
+  bool good = kiln_node_is(check, KILN_OP_prim_If) && take_between(f, check, &taken);
+  for (int i = 0; good && i < taken.count; i++) {
+    prove(f, taken.data[i]);
+    good = is_ready_for(f, taken.data[i]);
+    note_part(f, taken.data[i]);
+  }
+  good = good && is_decided(f, check) && is_ready_for(f, check) && has_room(&f->region.checks);
+  if (!good) {
+    for (int i = 0; i < taken.count; i++) (void)kiln_map_remove_ptr(&f->parts, taken.data[i]);
+    go_back(f, before);
+    return false;
+  }
+  for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
+  add_part(f, check);
+  return true;
+}
+
+/* A node after the last group so far. */
+static void pass_by(finder *f, kiln_node *n) {
+  if (!f->region.pass || f->effect) return;
+  if (n->mark == IS_EFFECT && take_check(f, n)) return;
+  if (n->mark == IS_EFFECT) f->effect = n;
+  if (f->effect || !reads_any(n, &f->made)) return;
+  learn_number(f, n);
+  note_made(f, n);
+  kiln_vec_push(f->region.pass->scratch, &f->read, n);
+  kiln_map_set_ptr(&f->between, n, n);
+}
+
+/* What may stand between a check and the region that it is moved into: nothing that can fail. */
+static bool can_be_asked_before(const kiln_node *n) {
+  if (!n->op) return false;
+  switch ((kiln_op_id)n->op->id) {
+    case KILN_OP_prim_If: return n->output_count == 0;
+    case KILN_OP_prim_Constant:
+    case KILN_OP_prim_GetAttr:
+    case KILN_OP_dim:
+    case KILN_OP_size_int: /* which can: it is taken, or keeps what stands before it there */
+    case KILN_OP_prim_dtype:
+    case KILN_OP_prim_is_cpu:
+    case KILN_OP_prim_is_cuda:
+    case KILN_OP___not__:
+    case KILN_OP_eq_int:
+    case KILN_OP_ne_int:
+    case KILN_OP_lt_int:
+    case KILN_OP_le_int:
+    case KILN_OP_gt_int:
+    case KILN_OP_ge_int: return true;
+    default: return false;
+  }
+}
+
+/* Takes the checks before the first group, from the last one back to one that is not decided. */
+static void take_before(finder *f, const kiln_node_vec *before) {
+  kiln_arena *scratch = f->region.pass->scratch;
+  kiln_map wanted = kiln_map_in(scratch); /* by the checks that were taken */
+  kiln_node_vec taken = {0};
+  for (int i = 0; i < before->count; i++) learn_number(f, before->data[i]);
+  for (int i = before->count - 1; i >= 0; i--) {
+    kiln_node *n = before->data[i];
+    const bool is_check = kiln_node_is(n, KILN_OP_prim_If);
+    const bool is_wanted = kiln_map_find_ptr(&wanted, n) && !kiln_node_is(n, KILN_OP_prim_Constant);
+    if (is_check ? !is_decided(f, n) : kiln_node_is(n, KILN_OP_size_int) && !is_wanted) break;
+    if (!is_check && (!is_wanted || kiln_node_is(n, KILN_OP_prim_GetAttr))) continue;
+    kiln_vec_push(scratch, &taken, n);
+    for (int k = 0; k < n->input_count; k++) {
+      kiln_node *maker = kiln_node_input(n, k)->node;
+      kiln_map_set_ptr(&wanted, maker, maker);
+    }
+  }
+  while (taken.count > 0) {
+    kiln_node *n = kiln_vec_pop(&taken);
+    note_made(f, n);
+    add_part(f, n);
+  }
+}
+
+/* `before`: what stands right in front of the group. */
+static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before) {
   *f = (finder){.region = {.pass = g->pass, .claims = &g->claims, .symbols = g->symbols}};
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
@@ -361,6 +492,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group) {
     f->region.symbols = NULL;
     (void)prove_inputs(f, group);
   }
+  take_before(f, before);
   add_group(f, group);
 }
 
@@ -368,6 +500,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group) {
 static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
   kiln_node_vec taken = {0};
+  f->unproven = group;
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
@@ -382,16 +515,7 @@ static bool extend_region(finder *f, kiln_node *group) {
 /* Whether the node gives tensors alone, whose types follow from what is known, and all that it
  * reads is a part or there before the region. */
 static bool follows(finder *f, kiln_node *n) {
-  if (!can_be_part(n) || n->output_count == 0) return false;
-  for (int i = 0; i < n->input_count; i++) {
-    const kiln_node *maker = kiln_node_input(n, i)->node;
-    if (kiln_map_find_ptr(&f->parts, maker)) continue;
-    if (kiln_map_find_ptr(&f->made, kiln_node_input(n, i))) return false;
-    if (maker->block == n->block && maker != n->block->param &&
-        !kiln_node_is_before(maker, f->region.last)) {
-      return false;
-    }
-  }
+  if (!can_be_part(n) || n->output_count == 0 || !is_ready_for(f, n)) return false;
   for (int i = 0; i < n->output_count; i++) {
     if (!kiln_type_is_tensor(n->outputs[i]->type)) return false;
   }
@@ -438,19 +562,24 @@ static void guard_block(guarder *g, kiln_block *block) {
     }
   }
   finder f = {0};
+  kiln_node_vec before = {0};
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
       pass_by(&f, n);
+      if (!can_be_asked_before(n)) before.count = 0;
+      if (!alone && can_be_asked_before(n)) kiln_vec_push(pass->scratch, &before, n);
       continue;
     }
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {
+      const kiln_node *why = f.effect ? f.effect : f.unproven;
       kiln_pass_refuse(pass, n, f.effect ? KILN_REASON_guard_effect : KILN_REASON_guard_not_proven,
-                       "");
+                       kiln_arena_str(pass->scratch, why->name).data);
       end_region(&f);
     }
-    if (!f.region.pass) begin_region(&f, g, n);
+    if (!f.region.pass) begin_region(&f, g, n, &before);
     if (alone) end_region(&f);
+    before.count = 0;
   }
   end_region(&f);
 }

@@ -52,6 +52,7 @@ typedef struct kiln_guard_maker {
   kiln_guard_misses *misses; /* that their misses are told to; NULL: they are not told */
   const char *site;          /* of those */
   double stress;             /* the flag stress_bailout */
+  uint32_t counters;         /* of hits, and of misses behind it; 0: new ones */
 } kiln_guard_maker;
 
 /* What one guard looks at, in order. */

@@ -11,13 +11,13 @@ enum { KILN_SYMBOL_HISTORY = 16 };
 typedef struct kiln_symbol {
   int64_t now;
   bool is_stride;
-  int count;
-  kiln_dim history[KILN_SYMBOL_HISTORY];
+  kiln_dim history[KILN_SYMBOL_HISTORY]; /* KILN_DIM_UNKNOWN: the level does not say it */
 } kiln_symbol;
 typedef struct kiln_symbols {
   kiln_type_table *types;
   const kiln_shape_history *history;
-  kiln_map fixed; /* sizes of attributes: what has one of them at first keeps it */
+  int level_count; /* of them, that are looked at */
+  kiln_map fixed;  /* sizes of attributes: what has one of them at first keeps it */
   int count;
   kiln_symbol all[KILN_GUARD_SYMBOLS];
 } kiln_symbols;

@@ -43,6 +43,20 @@ static kiln_ir_value *plain_value(builder *b, kiln_ir_value *outer) {
   return v;
 }
 
+/* Of a node and its blocks: all that they read is there. */
+static void bring_inputs(builder *b, const kiln_node *n, const kiln_node *outer) {
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(n, i);
+    const kiln_block *block = v->node->block;
+    while (block && block->owner != outer) block = block->owner ? block->owner->block : NULL;
+    if (!block) (void)plain_value(b, v); /* it is not of the node's own blocks */
+  }
+  for (int k = 0; k < n->block_count; k++) {
+    bring_inputs(b, n->blocks[k]->ret, outer);
+    for (const kiln_node *m = n->blocks[k]->first; m; m = m->next) bring_inputs(b, m, outer);
+  }
+}
+
 /* The nodes that were fused. */
 static void copy_group(builder *b, const kiln_node *group) {
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
@@ -67,7 +81,7 @@ static void build_fallback(builder *b) {
       copy_group(b, n);
       continue;
     }
-    for (int k = 0; k < n->input_count; k++) (void)plain_value(b, kiln_node_input(n, k));
+    bring_inputs(b, n, n);
     copy_node(b, n);
   }
   kiln_node_set_graph(b->fallback, "Subgraph", b->sub);

@@ -18,17 +18,33 @@ static int input_of(const kiln_ir_value *v) {
   return is_input ? v->index : -1;
 }
 
-/* Dimension `at` of the value's sizes and strides, now `now`, as its history; gives its length. */
-static int history_of(const kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now,
+/* What dimension `at` of the value's sizes and strides was at earlier levels; gives how many of
+ * them say it. */
+static int history_of(const kiln_symbols *s, const kiln_ir_value *v, int rank, int at,
                       kiln_dim *out) {
   const int input = input_of(v);
-  int count = 0;
-  for (int l = 0; input >= 0 && l < s->history->level_count; l++) {
-    const kiln_shape_seen *seen = &s->history->levels[l][input];
-    if (seen->rank == rank && count < KILN_SYMBOL_HISTORY - 1) out[count++] = seen->dims[at];
+  int known = 0;
+  for (int l = 0; l < s->level_count; l++) {
+    const kiln_shape_seen *seen = input >= 0 ? &s->history->levels[l][input] : NULL;
+    const bool says = seen && seen->rank == rank;
+    out[l] = says ? seen->dims[at] : KILN_DIM_UNKNOWN;
+    known += says;
   }
-  out[count++] = now;
-  return count;
+  return known;
+}
+
+/* What does not tell a dimension from others: nobody saw it, or it was 1, which goes with every
+ * size. */
+static bool is_open(const kiln_symbol *key, int level) {
+  return key->history[level] == KILN_DIM_UNKNOWN || (key->history[level] == 1 && !key->is_stride);
+}
+
+static bool are_alike(const kiln_symbol *a, const kiln_symbol *b, int level_count) {
+  if (a->is_stride != b->is_stride || a->now != b->now) return false;
+  for (int l = 0; l < level_count; l++) {
+    if (a->history[l] != b->history[l] && !is_open(a, l) && !is_open(b, l)) return false;
+  }
+  return true;
 }
 
 static kiln_dim symbol_now(const kiln_symbols *s, int64_t now) {
@@ -42,18 +58,19 @@ static kiln_dim symbol_now(const kiln_symbols *s, int64_t now) {
 static kiln_dim dim_of(kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now) {
   kiln_symbol key = {.now = now, .is_stride = at >= rank};
   if (now < 2 || now > KILN_DIM_MOST) return now;
-  key.count = history_of(s, v, rank, at, now, key.history);
-  bool same = true;
-  for (int i = 1; i < key.count; i++) same &= key.history[i] == key.history[0];
-  const bool first = s->history->level_count == 0 && !kiln_map_find_id(&s->fixed, (uint64_t)now);
-  if (same && key.count == 1 && !first && !key.is_stride && s->history->level_count > 0)
-    return symbol_now(s, now);
-  if (same && !(key.count == 1 && first)) return now;
+  const bool known = history_of(s, v, rank, at, key.history) > 0;
+  bool varied = false;
+  for (int l = 0; l < s->level_count; l++)
+    varied |= key.history[l] != now && key.history[l] != KILN_DIM_UNKNOWN;
+  const bool first = s->level_count == 0 && !kiln_map_find_id(&s->fixed, (uint64_t)now);
+  if (!known && s->level_count > 0 && !key.is_stride) return symbol_now(s, now);
+  if (!varied && !first) return now;
   for (int i = 0; i < s->count; i++) {
-    const kiln_symbol *known = &s->all[i];
-    if (known->is_stride == key.is_stride && known->count == key.count &&
-        memcmp(known->history, key.history, sizeof *key.history * (size_t)key.count) == 0)
-      return kiln_dim_symbol(i);
+    kiln_symbol *like = &s->all[i];
+    if (!are_alike(like, &key, s->level_count)) continue;
+    for (int l = 0; l < s->level_count; l++)
+      if (is_open(like, l)) like->history[l] = key.history[l];
+    return kiln_dim_symbol(i);
   }
   if (s->count == KILN_GUARD_SYMBOLS) return now;
   s->all[s->count] = key;
@@ -122,22 +139,22 @@ static void fix_constants(kiln_symbols *s, const kiln_block *block) {
 
 void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claims) {
   s->fixed = kiln_map_in(pass->scratch);
+  s->level_count = s->history->level_count;
+  if (s->level_count > KILN_SYMBOL_HISTORY) s->level_count = KILN_SYMBOL_HISTORY;
   if (claims->count > 0) fix_constants(s, pass->graph->top);
   for (int i = 0; i < claims->count; i++) {
     const kiln_ir_value *v = (const kiln_ir_value *)(uintptr_t)claims->entries[i].id;
     if (kiln_node_is(v->node, KILN_OP_prim_GetAttr)) fix_sizes(s, claims->entries[i].value);
   }
-  if (s->history->level_count == 0) return;
+  if (s->level_count == 0) return;
   /* Those of the inputs come first: what has no history may be one of them. */
   for (int i = 0; i < claims->count; i++) {
     const kiln_ir_value *v = (const kiln_ir_value *)(uintptr_t)claims->entries[i].id;
     const kiln_type *type = claims->entries[i].value;
     const int rank = type && kiln_type_is_complete_tensor(type) ? type->detail->rank : 0;
     kiln_dim history[KILN_SYMBOL_HISTORY];
-    for (int d = 0; d < rank && input_of(v) >= 0; d++) {
-      const int64_t now = type->detail->sizes[d];
-      if (history_of(s, v, rank, d, now, history) > 1) (void)dim_of(s, v, rank, d, now);
-    }
+    for (int d = 0; d < rank && history_of(s, v, rank, d, history) > 0; d++)
+      (void)dim_of(s, v, rank, d, type->detail->sizes[d]);
   }
 }
 

@@ -210,10 +210,17 @@ kiln_status *kiln__compile_simple(kiln_compile_job *j) {
   return emit_variant(j);
 }
 
+/* What takes another variant's place serves some calls, not all. */
+static kiln_status *require_guard(const kiln_compile_job *j) {
+  if (!j->ex->victim || j->v->guard) return NULL;
+  return KILN_ERROR(KILN_UNSUPPORTED, "no kernel, or no guard in front of the plan");
+}
+
 kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
   kiln_variant *v = j->v;
   KILN_TRY(make_graph(j, KILN_PIPELINE_profile));
   const int sites = kiln_profile_each(j->program.graph->top, NULL, NULL);
+  if (sites == 0) KILN_TRY(require_guard(j));
   if (sites == 0) return kiln__compile_simple(j);
   const int runs = (int)j->jit->env.flags.num_profiled_runs;
   KILN_TRY(kiln_profile_create(j->jit->env.mem, sites, runs, &v->profile));
@@ -226,6 +233,20 @@ kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
 
 /* -- Fallbacks -- */
 
+static kiln_shape_seen copy_seen(kiln_arena *arena, int rank, const kiln_dim *sizes,
+                                 const kiln_dim *strides) {
+  kiln_dim *dims = KILN_NEW_ARRAY(arena, kiln_dim, 2 * rank + 1);
+  if (rank) memcpy(dims, sizes, (size_t)rank * sizeof *dims);
+  if (rank) memcpy(dims + rank, strides, (size_t)rank * sizeof *dims);
+  return (kiln_shape_seen){rank, dims};
+}
+
+static kiln_shape_seen *create_seen(kiln_arena *arena, int input_count) {
+  kiln_shape_seen *seen = KILN_NEW_ARRAY(arena, kiln_shape_seen, input_count + 1);
+  for (int i = 0; i < input_count; i++) seen[i].rank = -1;
+  return seen;
+}
+
 /* What the guard before a FallbackGraph asks of the values that it hands on. */
 static const kiln_shape_seen *find_seen(kiln_compile_job *j, const kiln_node *fallback) {
   const kiln_node *branch = fallback->block->owner;
@@ -236,15 +257,12 @@ static const kiln_shape_seen *find_seen(kiln_compile_job *j, const kiln_node *fa
   kiln_map types = kiln_map_in(j->scratch);
   for (int i = 0; i < checks.values.count; i++)
     kiln_map_set_ptr(&types, checks.values.data[i], (void *)(uintptr_t)checks.types.data[i]);
-  kiln_shape_seen *seen = KILN_NEW_ARRAY(j->arena, kiln_shape_seen, fallback->input_count + 1);
+  kiln_shape_seen *seen = create_seen(j->arena, fallback->input_count);
   for (int i = 0; i < fallback->input_count; i++) {
     const kiln_type *type = kiln_map_find_ptr(&types, kiln_node_input(fallback, i));
-    seen[i].rank = -1;
     if (!type || !kiln_type_has_dims(type)) continue;
     const kiln_tensor_detail *d = type->detail;
-    kiln_dim *dims = KILN_NEW_ARRAY(j->arena, kiln_dim, 2 * d->rank + 1);
-    for (int k = 0; k < d->rank; k++) dims[k] = d->sizes[k], dims[d->rank + k] = d->strides[k];
-    seen[i] = (kiln_shape_seen){d->rank, dims};
+    seen[i] = copy_seen(j->arena, d->rank, d->sizes, d->strides);
   }
   return seen;
 }
@@ -321,23 +339,24 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 
 /* -- The optimised plan, step by step -- */
 
-/* What the guards before the region and of earlier variants have of the graph's inputs; NULL: the
- * level has static shapes. Under KILN_COMPAT=torch nothing is remembered. */
+/* What the guard before a region and those of earlier variants have of the graph's inputs; NULL:
+ * the level has static shapes. Copied: variants give way (jit/renewal.c). Under KILN_COMPAT=torch
+ * nothing is remembered. */
 static const kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
-  if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - j->depth)) return NULL;
+  const int level = j->ex->victim ? j->jit->depth - 1 : j->depth; /* the last one is made again */
+  if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - level)) return NULL;
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
   KILN_VEC(const kiln_shape_seen *) levels = {0};
   const bool remember = j->jit->env.flags.compat != KILN_COMPAT_TORCH;
   if (remember && j->ex->seen) kiln_vec_push(j->arena, &levels, j->ex->seen);
   for (const kiln_variant *v = j->ex->variants; remember && v; v = v->next) {
     if (!v->guard) continue;
-    kiln_shape_seen *seen = KILN_NEW_ARRAY(j->arena, kiln_shape_seen, input_count + 1);
-    for (int i = 0; i < input_count; i++) seen[i].rank = -1;
+    kiln_shape_seen *seen = create_seen(j->arena, input_count);
     for (int i = 0; i < v->guard->count; i++) {
       const kiln_guard_entry *entry = &v->guard->entries[i];
       const kiln_operand at = v->guard->at[i];
       if (entry->check_dims && at < (kiln_operand)input_count)
-        seen[at] = (kiln_shape_seen){entry->rank, entry->dims};
+        seen[at] = copy_seen(j->arena, entry->rank, entry->dims, entry->dims + entry->rank);
     }
     kiln_vec_push(j->arena, &levels, seen);
   }
@@ -362,25 +381,23 @@ static kiln_status *guard(kiln_compile_job *j) {
   j->v->made_by = KILN_PIPELINE_optimize;
   j->v->fingerprint = kiln__program_fingerprint(&j->program);
   if (j->ex->base_depth == 0 || j->jit->env.flags.compat == KILN_COMPAT_TORCH) return NULL;
-  const kiln_guard_maker maker = guard_maker(j->ex);
+  kiln_guard_maker maker = guard_maker(j->ex);
+  if (j->ex->victim) maker.counters = j->ex->victim->guard->hits;
   j->v->guard = kiln_guard_lift(&maker, j->arena, j->program.graph, j->scratch);
   kiln_arena_reset(j->scratch);
-  return NULL;
+  return require_guard(j);
 }
 
 static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *node) {
-  const kiln_executor *root = j->ex->root;
-  const kiln_function *function = root->function;
   kiln_group_info *info = KILN_NEW(j->arena, kiln_group_info);
-  info->name = kiln_arena_printf(
-      j->arena, KILN_STR_FMT "/TensorExprGroup_%d",
-      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
-      root->group_count + j->group_count);
+  info->slot = kiln__job_slot(j);
+  info->name = info->slot->name;
+  info->variant = j->v;
   info->number = j->group_count++;
   info->site = &j->ex->callable;
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
-  info->runs = kiln_counter_book_new(&j->jit->book, 1);
+  info->runs = info->slot->runs;
   kiln_group_tell(info, j->arena);
   kiln_node_set_pointer(node, KILN_ATTR_INFO, info);
   kiln_groups_append(&j->groups, (kiln_group_list){info, info});
@@ -434,6 +451,7 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
 static kiln_status *finish(kiln_compile_job *j) {
   if (j->group_count > 0 && j->kernel_count == 0) {
     j->v->guard = NULL;
+    KILN_TRY(require_guard(j));
     return kiln__compile_simple(j);
   }
   if (!j->v->guard) KILN_TRY(kiln__replace_fallbacks(j->program.graph->top, j->scratch, j));

@@ -48,6 +48,8 @@ void kiln__compile_end(kiln_compile_allowance *allowance) {
   const uint64_t spent = kiln_now_ns() - allowance->begin_ns, time = least(spent, call->compile_ns);
   const size_t bytes = (size_t)least(grown, call->compile_bytes);
   call->ticked_at += spent; /* it is no time of the instruction that called */
+  if (call->unserved_since) /* nor of regions that wait for a variant */
+    call->unserved_since = least(call->unserved_since + spent, allowance->begin_ns + spent);
   if (call->budget.deadline_ns) {
     call->budget.deadline_ns += time;
     call->compile_ns -= time;

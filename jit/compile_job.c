@@ -78,6 +78,48 @@ DEFINE_APPEND(kiln__executors_append, kiln_executor_list)
 DEFINE_APPEND(kiln_groups_append, kiln_group_list)
 #undef DEFINE_APPEND
 
+/* -- Slots -- */
+
+static kiln_group_slot *add_slot(kiln_jit *jit, kiln_executor *root) {
+  const kiln_function *function = root->function;
+  kiln_cleanup unlocking;
+  kiln_status *status = kiln_job_lock_take(&jit->lock, NULL);
+  if (status) kiln_scope_fail(status);
+  kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
+  kiln_group_slot *slot = KILN_NEW(jit->arena, kiln_group_slot);
+  slot->name = kiln_arena_printf(
+      jit->arena, KILN_STR_FMT "/TensorExprGroup_%d",
+      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
+      root->slots.count);
+  kiln_vec_push(jit->arena, &root->slots, slot);
+  slot->runs = kiln_counter_book_new(&jit->book, 1);
+  kiln_scope_undefer(&unlocking);
+  kiln_job_lock_give(&jit->lock);
+  return slot;
+}
+
+kiln_group_slot *kiln__job_slot(kiln_compile_job *job) {
+  kiln_executor *root = job->ex->root;
+  while (job->slot_count < root->slots.count) {
+    kiln_group_slot *slot = root->slots.data[job->slot_count++];
+    if (!slot->is_used) return slot;
+  }
+  job->slot_count++;
+  return add_slot(job->jit, root);
+}
+
+/* The groups are to be published. */
+static void take_slots(const kiln_compile_job *job) {
+  kiln_counter_book *book = &job->jit->book;
+  for (kiln_group_info *g = job->groups.first; g; g = g->next) {
+    g->slot->is_used = true;
+    memcpy(g->slot->hash, g->hash, sizeof g->slot->hash);
+    g->before.runs = kiln_counter_sum(book, g->runs);
+    g->before.hits = kiln_counter_sum(book, g->hits);
+    g->before.misses = kiln_counter_sum(book, g->misses);
+  }
+}
+
 /* -- Jobs -- */
 
 static kiln_status *begin(kiln_compile_job *job) {
@@ -123,6 +165,8 @@ static kiln_status *link_all(kiln_compile_job *job, void (*publish)(kiln_compile
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
   *kept = (kiln_kept_arena){jit->kept, job->arena};
   jit->kept = kept;
+  job->v->arena = job->arena;
+  take_slots(job);
   kiln__executors_append(&jit->executors, job->executors);
   kiln_groups_append(&jit->groups, job->groups);
   job->ex->root->group_count += job->group_count;

@@ -56,6 +56,7 @@ typedef struct kiln_compile_job {
   kiln_executor_list executors; /* of regions and forks */
   kiln_group_list groups;
   int group_count, kernel_count;
+  int slot_count; /* of the root's, that were looked at */
   KILN_VEC(kiln_jit_refusal) refusals;
 } kiln_compile_job;
 
@@ -65,6 +66,8 @@ typedef kiln_status *kiln_compile_step(kiln_compile_job *job);
  * `publish` links job->v, or takes the job's source; it cannot fail. */
 kiln_status *kiln__job_run(kiln_compile_job *job, kiln_compile_step *make,
                            void (*publish)(kiln_compile_job *job)) KILN_MUST_USE;
+/* A slot of the root that no group has; in a scope. */
+kiln_group_slot *kiln__job_slot(kiln_compile_job *job);
 /* Of the job's executor: told when it is published. `loc` may be zero. */
 void kiln__job_refuse(kiln_compile_job *job, kiln_reason reason, const char *detail,
                       kiln_source_loc loc);

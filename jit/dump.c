@@ -153,9 +153,7 @@ static const char *site_hash(const kiln_executor *ex) {
 
 kiln_status *kiln__print_group(kiln__printer *p, const kiln_group_info *g, kiln_jit_stage stage) {
   const kiln_executor *ex = (const kiln_executor *)g->site;
-  const kiln_variant *v = ex->variants;
-  while (v->depth != (int)g->depth) v = v->next;
-  KILN_TRY(make_again(p, ex, v, KILN_PIPELINE_optimize));
+  KILN_TRY(make_again(p, ex, g->variant, KILN_PIPELINE_optimize));
   if (!p->graph || g->number >= p->groups.count) {
     kiln_text_printf(p->text, "; %s: passes were limited then: it is not made again\n", g->name);
     return NULL;

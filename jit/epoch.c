@@ -9,8 +9,9 @@ void kiln_epoch_init(kiln_epoch *e, kiln_mem *mem) {
 static void destroy_all(kiln_epoch *e, kiln_retired *list) {
   while (list) {
     kiln_retired *next = list->next;
+    const bool is_allocated = list->is_allocated;
     list->destroy(list->object);
-    kiln_mem_free(e->mem, list, sizeof *list);
+    if (is_allocated) kiln_mem_free(e->mem, list, sizeof *list);
     list = next;
   }
 }
@@ -51,16 +52,24 @@ void kiln_epoch_leave(kiln_epoch *e, uint64_t ticket) {
   __atomic_fetch_sub(&inside[ticket / KILN_STRIPES % 3], 1, __ATOMIC_RELEASE);
 }
 
+static void retire(kiln_epoch *e, kiln_retired *r, kiln_retired given) {
+  pthread_mutex_lock(&e->lock);
+  *r = given;
+  r->next = e->retired;
+  r->epoch = __atomic_load_n(&e->current, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&e->retired, r, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&e->lock);
+}
+
+void kiln_epoch_retire_in(kiln_epoch *e, kiln_retired *node, void (*destroy)(void *object),
+                          void *object) {
+  retire(e, node, (kiln_retired){.destroy = destroy, .object = object});
+}
+
 bool kiln_epoch_retire(kiln_epoch *e, void (*destroy)(void *object), void *object) {
   kiln_retired *r = kiln_mem_alloc(e->mem, sizeof *r);
   if (!r) return false;
-  pthread_mutex_lock(&e->lock);
-  *r = (kiln_retired){.next = e->retired,
-                      .epoch = __atomic_load_n(&e->current, __ATOMIC_SEQ_CST),
-                      .destroy = destroy,
-                      .object = object};
-  __atomic_store_n(&e->retired, r, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&e->lock);
+  retire(e, r, (kiln_retired){.destroy = destroy, .object = object, .is_allocated = true});
   return true;
 }
 

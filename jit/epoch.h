@@ -25,6 +25,7 @@ typedef struct kiln_retired {
   uint64_t epoch;
   void (*destroy)(void *object);
   void *object;
+  bool is_allocated; /* or it lies in the object */
 } kiln_retired;
 
 /* Where some of the runs are counted. */
@@ -52,5 +53,8 @@ void kiln_epoch_leave(kiln_epoch *epoch, uint64_t ticket);
 /* Hands an object over, to be destroyed when no run can hold it. It was unpublished before. When
  * memory is short, the object is kept until deinit of what owns it: false is returned. */
 bool kiln_epoch_retire(kiln_epoch *epoch, void (*destroy)(void *object), void *object);
+/* The same by a node in the object. */
+void kiln_epoch_retire_in(kiln_epoch *epoch, kiln_retired *node, void (*destroy)(void *object),
+                          void *object);
 /* Moves the epoch on where that is possible, and frees what is two epochs old; returns how many. */
 int kiln_epoch_collect(kiln_epoch *epoch);

@@ -7,8 +7,9 @@ enum { HINTS = 8, MANY_VARIANTS = 2 };
 const uint8_t kiln_executor_moves[KILN_EXECUTOR__COUNT] = {
     [KILN_EXECUTOR_EMPTY] = BIT(PROFILING) | BIT(NOOP) | BIT(SIMPLE) | BIT(FAILED),
     [KILN_EXECUTOR_PROFILING] = BIT(QUEUED),
-    [KILN_EXECUTOR_QUEUED] = BIT(COMPILED) | BIT(FAILED),
-    [KILN_EXECUTOR_COMPILED] = BIT(EMPTY),
+    [KILN_EXECUTOR_QUEUED] = BIT(COMPILED) | BIT(FAILED) | BIT(SIMPLE),
+    [KILN_EXECUTOR_COMPILED] = BIT(EMPTY) | BIT(SIMPLE),
+    [KILN_EXECUTOR_SIMPLE] = BIT(EMPTY),
 };
 #undef BIT
 
@@ -30,16 +31,11 @@ static void move_to(kiln_executor *ex, kiln_executor_state state) {
 
 /* -- Ends -- */
 
-static void destroy_instrumented(void *variant) {
-  kiln_variant *v = variant;
-  kiln_plan_destroy(v->instrumented);
-  v->instrumented = NULL;
-}
-
 void kiln__variant_deinit(kiln_variant *v) {
   kiln_plan_destroy(v->plan);
   v->plan = NULL;
-  destroy_instrumented(v);
+  kiln_plan_destroy(v->instrumented);
+  v->instrumented = NULL;
   kiln_program_destroy(&v->recorded);
   kiln_profile_destroy(v->profile);
   v->profile = NULL;
@@ -70,12 +66,21 @@ static bool variant_holds(const kiln_variant *v, kiln_call *call, const kiln_iva
   return !v->guard || kiln_guard_check(v->guard, args, NULL, call);
 }
 
-/* Counts a call that variant `taken` serves (NULL: none): those before it missed. */
-static void count_dispatch(kiln_call *call, kiln_variant *first, const kiln_variant *taken) {
-  for (kiln_variant *v = first; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
-    if (v->guard) kiln_count(&call->tally, v == taken ? v->guard->hits : v->guard->misses);
-    if (v == taken) return;
+/* Counts a call that variant `taken` serves (NULL: none): those before it missed. Where it has
+ * given way in the meantime, the one in its place has its counters. */
+static void count_dispatch(kiln_call *call, const kiln_executor *ex, const kiln_variant *taken) {
+  const uint32_t hits = taken && taken->guard ? taken->guard->hits : 0;
+  kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+  for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
+    const bool is_taken = v == taken || (hits && v->guard && v->guard->hits == hits);
+    if (v->guard) kiln_count(&call->tally, is_taken ? v->guard->hits : v->guard->misses);
+    if (is_taken) return;
   }
+}
+
+static kiln_variant *variant_at(kiln_variant *v, int place) {
+  for (; v && place > 0; place--) v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE);
+  return v;
 }
 
 /* The variant that serves these arguments, or NULL. */
@@ -89,12 +94,12 @@ static kiln_variant *find_variant(kiln_executor *ex, kiln_call *call, const kiln
     v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE);
   }
   if (!v) return NULL;
-  kiln_variant **hint = &ex->hints[kiln_guard_hash(args, arg_count, call->grad_mode) % HINTS];
-  kiln_variant *guess = __atomic_load_n(hint, __ATOMIC_ACQUIRE);
+  uint16_t *hint = &ex->hints[kiln_guard_hash(args, arg_count, call->grad_mode) % HINTS];
+  kiln_variant *guess = variant_at(first, __atomic_load_n(hint, __ATOMIC_RELAXED));
   if (guess && variant_holds(guess, call, args)) return guess;
-  for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE)) {
+  for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE), tried++) {
     if (variant_holds(v, call, args)) {
-      __atomic_store_n(hint, v, __ATOMIC_RELEASE);
+      if (tried <= UINT16_MAX) __atomic_store_n(hint, (uint16_t)tried, __ATOMIC_RELAXED);
       return v;
     }
   }
@@ -119,7 +124,7 @@ static kiln_compile_job job_of(const request *q) {
                             .allowance = &q->allowance,
                             .args = q->args,
                             .arg_count = q->arg_count,
-                            .depth = q->ex->level};
+                            .depth = q->ex->victim ? q->ex->victim->depth : q->ex->level};
 }
 
 /* A job ended for its budget: it may be tried again. */
@@ -148,8 +153,13 @@ static void publish_variant(kiln_compile_job *job) {
   if (building) {
     job->v->profile = building->profile;
     job->v->instrumented = building->instrumented;
+    job->v->recorder = building;
     kiln_program_destroy(&building->recorded);
     ex->building = NULL;
+  }
+  if (ex->victim) {
+    kiln__renewal_replace(ex, job->v);
+    return;
   }
   while (*link) link = &(*link)->next;
   __atomic_store_n(link, job->v, __ATOMIC_RELEASE);
@@ -163,9 +173,21 @@ static void publish_profiling(kiln_compile_job *job) {
   }
 }
 
+static void destroy_plan(void *plan) { kiln_plan_destroy(plan); }
+
 /* Runs that began while the level was profiling may still be in the instrumented plan. */
 static void retire_profiling(kiln_executor *ex, kiln_variant *v) {
-  if (v->profile) (void)kiln_epoch_retire(&ex->jit->epoch, destroy_instrumented, v);
+  kiln_plan *plan = v->instrumented;
+  if (plan && kiln_epoch_retire(&ex->jit->epoch, destroy_plan, plan)) v->instrumented = NULL;
+}
+
+/* Runs a job of a level. */
+static kiln_status *run_job(kiln_compile_job *job, kiln_compile_step *make,
+                            void (*publish)(kiln_compile_job *job)) {
+  const uint64_t begin = kiln_now_ns();
+  kiln_status *status = kiln__job_run(job, make, publish);
+  kiln__renewal_charge(job->ex, kiln_now_ns() - begin);
+  return status;
 }
 
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
@@ -184,18 +206,42 @@ static kiln_status *settle(const request *q, kiln_executor_state state) {
   if (state == KILN_EXECUTOR_SIMPLE) {
     __atomic_fetch_add(&ex->jit->simple_plans, 1, __ATOMIC_RELAXED);
     kiln__jit_refuse(ex, KILN_REASON_depth_used_up, "");
+    kiln__renewal_used_up(ex);
   }
   return NULL;
+}
+
+/* No variant gives way after all. */
+static void keep_victim(kiln_executor *ex, kiln_status *status) {
+  kiln_variant *building = ex->building;
+  if (kiln_status_code(status) == KILN_UNSUPPORTED) {
+    __atomic_store_n(&ex->is_renewable, false, __ATOMIC_RELEASE);
+    kiln_status_destroy(status);
+  } else {
+    tell_failure(ex, status);
+  }
+  if (building && kiln_job_lock_look(&ex->jit->lock)) {
+    ex->building = NULL;
+    kiln__variant_retire(ex, building);
+    kiln_job_lock_give(&ex->jit->lock);
+  }
+  kiln__renewal_end(ex, NULL);
+  move_to(ex, KILN_EXECUTOR_SIMPLE);
 }
 
 static kiln_status *begin_level(const request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
   if (!ex->site) KILN_TRY(kiln__job_run(&job, kiln__compile_source, publish_source));
-  if (ex->level >= ex->jit->depth) return settle(q, KILN_EXECUTOR_SIMPLE);
+  if (ex->level >= ex->jit->depth && !ex->victim) return settle(q, KILN_EXECUTOR_SIMPLE);
   job = job_of(q);
-  kiln_status *status = kiln__job_run(&job, kiln__compile_profiling, publish_profiling);
+  if (!ex->victim) ex->level_ns = 0;
+  kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling);
   if (is_unfinished(status)) return status;
+  if (status && ex->victim) {
+    keep_victim(ex, status);
+    return NULL;
+  }
   if (status) {
     tell_failure(ex, status);
     return settle(q, KILN_EXECUTOR_FAILED);
@@ -208,14 +254,25 @@ static kiln_status *compile_level(const request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
   KILN_ASSERT(ex->building); /* as in PROFILING, which comes before */
-  kiln_status *status = kiln__job_run(&job, kiln__compile_optimized, publish_variant);
+  __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
+  kiln_status *status = run_job(&job, kiln__compile_optimized, publish_variant);
+  __atomic_store_n(&ex->recording, ex->victim && is_unfinished(status), __ATOMIC_RELAXED);
   if (is_unfinished(status)) return status;
+  if (status && ex->victim) {
+    keep_victim(ex, status);
+    return NULL;
+  }
   if (status) {
     tell_failure(ex, status);
     return settle(q, KILN_EXECUTOR_FAILED);
   }
   move_to(ex, KILN_EXECUTOR_COMPILED);
   retire_profiling(ex, job.v);
+  if (ex->victim) {
+    kiln__jit_refuse(ex, KILN_REASON_variant_gave_way, "");
+    kiln__renewal_end(ex, job.v);
+    move_to(ex, KILN_EXECUTOR_SIMPLE);
+  }
   kiln__dump_files(ex, job.v, job.groups);
   return NULL;
 }
@@ -229,7 +286,7 @@ static kiln_status *advance(request *q) {
       case KILN_EXECUTOR_PROFILING:
         KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
-          count_dispatch(q->call, ex->variants, NULL);
+          count_dispatch(q->call, ex, NULL);
           q->plan = ex->building->instrumented;
           return NULL;
         }
@@ -238,14 +295,16 @@ static kiln_status *advance(request *q) {
       case KILN_EXECUTOR_QUEUED: KILN_TRY(compile_level(q)); break;
       default: {
         kiln_variant *v = find_variant(ex, q->call, q->args, q->arg_count);
-        if (v) {
-          count_dispatch(q->call, ex->variants, v);
+        const bool renew = v && !v->guard && kiln__renewal_wants(ex, q->call);
+        if (v && !(renew && kiln__renewal_begin(ex))) {
+          count_dispatch(q->call, ex, v);
           q->plan = v->plan;
           return NULL;
         }
-        KILN_CHECK(ex->state == KILN_EXECUTOR_COMPILED); /* the others have one that always holds */
-        for (v = ex->variants; v; v = v->next) kiln_guard_tell(v->guard, q->args, q->call);
-        ex->level++;
+        KILN_CHECK(v || ex->state == KILN_EXECUTOR_COMPILED); /* others: one that always holds */
+        for (v = ex->variants; v && v->guard; v = v->next)
+          kiln_guard_tell(v->guard, q->args, q->call);
+        ex->level += !ex->victim;
         move_to(ex, KILN_EXECUTOR_EMPTY);
         break;
       }
@@ -279,7 +338,10 @@ static kiln_status *make_level(request *q) {
 static void note_limit(const request *q, const kiln_status *status) {
   kiln_executor *ex = q->ex;
   const bool last = ++ex->tries >= KILN__MAX_TRIES || !q->allowance.is_limited;
-  if (last) {
+  if (last && ex->victim) {
+    ex->tries = 0;
+    keep_victim(ex, KILN_ERROR(KILN_LIMIT, "%s", kiln_status_message(status)));
+  } else if (last) {
     __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
     __atomic_fetch_add(&ex->jit->compile_failures, 1, __ATOMIC_RELAXED);
   }
@@ -352,9 +414,10 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   /* Specialised plans record no gradients, so a call that wants them runs plain. */
   bool plain = !call->jit || !ex->jit->env.flags.jit || call->grad_mode;
   kiln_variant *v = plain ? NULL : find_variant(ex, call, args, arg_count);
+  if (v && !v->guard && kiln__renewal_wants(ex, call)) v = NULL;
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
     if (flags_hold(ex, args, arg_count)) {
-      count_dispatch(call, ex->variants, v);
+      count_dispatch(call, ex, v);
       *out_plan = v->plan;
       return NULL;
     }

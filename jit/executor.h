@@ -13,12 +13,15 @@
  * next one. Moves (rows: from; the table is kiln_executor_moves):
  *   EMPTY      -> PROFILING  first call: instrumented plan
  *              -> NOOP       nothing to profile: the simple plan serves for good
- *              -> SIMPLE     no depth left: the simple plan serves for good
+ *              -> SIMPLE     no depth left: the simple plan serves the rest
  *              -> FAILED     a pass failed: the simple plan serves, with a reason
  *   PROFILING  -> QUEUED     enough runs were recorded, a call came
  *   QUEUED     -> COMPILED   the variant is published
  *              -> FAILED     the job was abandoned
+ *              -> SIMPLE     the same, where a variant was to give way: it stays
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
+ *              -> SIMPLE     it took the place of another variant (jit/renewal.c)
+ *   SIMPLE     -> EMPTY      a variant is to give way
  *
  * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads. When
  * none fits, a compile job (jit/compile_job.h) makes the next one. The instrumented plan of a
@@ -60,7 +63,7 @@
   X(QUEUED, "enough was recorded; the next call compiles")                 \
   X(COMPILED, "the deepest variant is published")                          \
   X(FAILED, "the compile job was abandoned: the plain interpreter serves") \
-  X(SIMPLE, "the depth is used up: the plain interpreter serves")          \
+  X(SIMPLE, "the depth is used up: the plain interpreter serves the rest") \
   X(NOOP, "there is nothing to specialise: the plain interpreter serves")
 
 typedef enum kiln_executor_state {
@@ -79,6 +82,15 @@ typedef struct kiln_program {
 } kiln_program;
 void kiln_program_destroy(kiln_program *program);
 
+/* What a group has for as long as it lives, and then the next one of the same function: all lies in
+ * the model's arena, so that hosts may keep the texts. */
+typedef struct kiln_group_slot {
+  const char *name; /* "forward/TensorExprGroup_0" */
+  char hash[33];    /* of the group that was published last */
+  uint32_t runs;    /* a counter */
+  bool is_used;
+} kiln_group_slot;
+
 typedef struct kiln_variant {
   struct kiln_variant *next; /* atomic: the next deeper one */
   kiln_guard_desc *guard;    /* of the arguments; NULL: always holds */
@@ -91,6 +103,11 @@ typedef struct kiln_variant {
   const kiln_shape_history *history; /* of a DYNAMIC level, or NULL */
   kiln_plan *instrumented;           /* owned; NULL when the level has ended, as: */
   kiln_program recorded;             /* its graph */
+  kiln_arena *arena;                 /* of the job that made it, when published */
+  struct kiln_variant *recorder;     /* what was `building` before it */
+  uint64_t hits_before;              /* when the region's window began (jit/renewal.c) */
+  kiln_retired retired;              /* where it has given way: */
+  kiln_group_list groups;            /* those that were its own */
 } kiln_variant;
 
 typedef struct kiln_executor {
@@ -101,18 +118,29 @@ typedef struct kiln_executor {
   int base_depth;             /* of its first level: 0 for functions */
   kiln_job_lock lock;         /* a root's: all of its executors', whose it protects: */
   kiln_executor_state state;
-  int level;                 /* that is being made, or was made last */
-  int tries;                 /* compile jobs that ran out of their budget */
-  int group_count;           /* names of a root's groups */
-  const kiln_shape_seen *seen; /* of its arguments, by the guard before it; NULL: none is */
+  int level;                         /* that is being made, or was made last */
+  int tries;                         /* compile jobs that ran out of their budget */
+  int group_count;                   /* of a root's groups; their slots: */
+  KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
+  const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */
   kiln_program source;       /* what levels start from; a root's is made at its first call */
   const char *site;          /* lasting name: method#digest; written under the jit's lock as well */
   kiln_variant *building;    /* of the level being profiled; likewise */
   kiln_frozen *frozen;       /* atomic: what its plans take for granted, or NULL */
   kiln_variant *variants;    /* atomic; in order of depth */
   const kiln_variant *plain; /* atomic: has the plan for calls without JIT */
-  bool given_up;          /* atomic: after too many tries, `plain` serves where no variant does */
-  kiln_variant *hints[8]; /* atomic: by hash of the input types */
+  bool given_up;     /* atomic: after too many tries, `plain` serves where no variant does */
+  uint16_t hints[8]; /* atomic: places of variants, by hash of the input types */
+
+  /* jit/renewal.c */
+  bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */
+  bool recording;          /* atomic: what no variant serves is wanted for a profile */
+  kiln_variant *victim;    /* that gives way to the one being made; NULL: none is */
+  kiln_variant *newest;    /* that took a place; or NULL */
+  uint64_t level_ns;       /* that making the last level took */
+  uint64_t renewal_due_ns; /* atomic: of the model's unserved time, when the window ends */
+  uint64_t unserved_before;
+  uint32_t patience;
   struct kiln_executor *next; /* of the jit */
 } kiln_executor;
 
@@ -153,7 +181,11 @@ struct kiln_jit {
   kiln_map refusal_index; /* hash -> kiln_refusal */
   kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   uint32_t max_depth;
-  bool timed;                                                    /* atomic: plans have times */
+  bool timed; /* atomic: plans have times */
+  struct {
+    uint64_t groups, profiled_runs;
+  } gone;                           /* counts of variants that gave way */
+  uint64_t unserved_ns, renewal_ns; /* atomic: jit/renewal.c */
   uint64_t compiles, compile_failures, compile_ns, simple_plans; /* atomic */
 };
 
@@ -165,6 +197,23 @@ kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_exec
 /* The programs that it owns; it lies in an arena. */
 void kiln__executor_deinit(kiln_executor *executor);
 void kiln__variant_deinit(kiln_variant *variant);
+
+/* -- renewal.c -- */
+
+/* The executor's last level is used up, and what serves the rest is published. */
+void kiln__renewal_used_up(kiln_executor *executor);
+/* A call that no guarded variant serves: whether it is wanted under the root's lock. */
+bool kiln__renewal_wants(const kiln_executor *executor, kiln_call *call);
+/* Under the root's lock: whether a variant is to give way: `victim`. Its end, with what was made
+ * in its place, or NULL. */
+bool kiln__renewal_begin(kiln_executor *executor);
+void kiln__renewal_end(kiln_executor *executor, kiln_variant *made);
+/* A job of the level being made has taken so long. */
+void kiln__renewal_charge(kiln_executor *executor, uint64_t ns);
+/* Under the model's lock too: puts `v` into the victim's place. */
+void kiln__renewal_replace(kiln_executor *executor, kiln_variant *v);
+/* The same lock: a variant that was unlinked is freed, with its groups, when no run has it. */
+void kiln__variant_retire(kiln_executor *executor, kiln_variant *variant);
 
 /* -- jit.c -- */
 

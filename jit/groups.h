@@ -13,7 +13,9 @@
 typedef struct kiln_group_info {
   kiln_callable callable; /* first; of a group without a kernel, whose operators are interpreted */
   kiln_plan *plan;        /* of those; owned; NULL: it has a kernel, or was not emitted */
-  const char *name;       /* "forward/TensorExprGroup_0" */
+  struct kiln_group_slot *slot; /* jit/executor.h: has */
+  const char *name;             /* "forward/TensorExprGroup_0" */
+  const struct kiln_variant *variant;
   const kiln_callable *site; /* the executor that it belongs to */
   char hash[33];             /* of its loop IR; "" */
   kiln_reason reason;        /* why it has no kernel, or none */
@@ -27,6 +29,9 @@ typedef struct kiln_group_info {
   uint64_t compile_ns;
   uint32_t runs; /* counters: its own, and its guard's; 0: it has none */
   uint32_t hits, misses;
+  struct {
+    uint64_t runs, hits, misses;
+  } before;                     /* what earlier ones have counted there */
   struct kiln_group_info *next; /* in order of making */
 } kiln_group_info;
 

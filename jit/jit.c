@@ -124,6 +124,11 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
   *place = outer;
   kiln_epoch_leave(&jit->epoch, ticket);
+  if (__builtin_expect(call->unserved_since != 0, 0)) {
+    const uint64_t ns = kiln_now_ns() - call->unserved_since;
+    __atomic_fetch_add(&jit->unserved_ns, ns, __ATOMIC_RELAXED);
+    call->unserved_since = 0;
+  }
   bool waiting = __atomic_load_n(&jit->epoch.retired, __ATOMIC_RELAXED) != NULL;
   if (__builtin_expect(waiting, 0)) (void)kiln_epoch_collect(&jit->epoch);
   return status;
@@ -155,12 +160,16 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
     c->fallback_calls += kiln_counter_sum(&jit->book, ex->callable.call_counter);
     if (ex->building) count_variant(jit, ex->building, c);
     for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
+    for (int i = 0; i < ex->slots.count; i++)
+      c->compiled_runs += kiln_counter_sum(&jit->book, ex->slots.data[i]->runs);
   }
+  c->profiled_runs += jit->gone.profiled_runs;
+  c->groups = jit->gone.groups;
   for (const kiln_group_info *g = jit->groups.first; g; g = g->next) {
-    uint64_t runs = kiln_counter_sum(&jit->book, g->runs);
+    const bool ran = kiln_counter_sum(&jit->book, g->runs) > g->before.runs;
     c->groups++;
-    c->compiled_runs += runs;
-    c->groups_never_run += runs == 0 && (!g->code || kiln_counter_sum(&jit->book, g->hits) > 0);
+    c->groups_never_run +=
+        !ran && (!g->code || kiln_counter_sum(&jit->book, g->hits) > g->before.hits);
   }
   kiln_job_lock_give(&jit->lock);
 }
@@ -173,13 +182,13 @@ kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) 
   if (g && index >= 0) {
     *out = (kiln_group_counters){
         .name = g->name,
-        .hash = g->hash,
+        .hash = g->slot->hash,
         .reason = g->code ? NULL : kiln_reason_sentence(g->reason),
         .depth = g->depth,
         .operators = g->operators,
-        .guard_hits = kiln_counter_sum(&jit->book, g->hits),
-        .guard_misses = kiln_counter_sum(&jit->book, g->misses),
-        .runs = kiln_counter_sum(&jit->book, g->runs),
+        .guard_hits = kiln_counter_sum(&jit->book, g->hits) - g->before.hits,
+        .guard_misses = kiln_counter_sum(&jit->book, g->misses) - g->before.misses,
+        .runs = kiln_counter_sum(&jit->book, g->runs) - g->before.runs,
         .compile_ns = g->compile_ns,
     };
   } else {

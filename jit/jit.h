@@ -63,12 +63,13 @@ kiln_env *kiln_jit_env(kiln_jit *jit);
 void kiln_jit_count_call(kiln_jit *jit, kiln_call *call);
 uint64_t kiln_jit_calls(kiln_jit *jit);
 
-/* A group in words, in the order of kiln_jit_group; false beyond the last. */
+/* Groups in words, in the order of kiln_jit_group. */
 typedef struct kiln_jit_group_words {
   const char *name, *operators, *shapes; /* "mul, relu 2 times", "Float(2, 3)" */
   kiln_source_loc loc;
 } kiln_jit_group_words;
-bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out_words);
+void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
+                         void *user);
 
 /* From now on plans keep the time of each instruction, for calls that are `timed`. */
 void kiln_jit_time(kiln_jit *jit);

@@ -13,14 +13,12 @@ void kiln_jit_count_call(kiln_jit *jit, kiln_call *call) {
 }
 uint64_t kiln_jit_calls(kiln_jit *jit) { return kiln_counter_sum(&jit->book, jit->calls); }
 
-bool kiln_jit_group_words_at(kiln_jit *jit, int index, kiln_jit_group_words *out) {
-  if (!kiln_job_lock_look(&jit->lock)) return false;
-  const kiln_group_info *g = jit->groups.first;
-  for (int i = 0; g && i < index; i++) g = g->next;
-  const bool found = g && index >= 0;
-  if (found) *out = (kiln_jit_group_words){g->name, g->words, g->shapes, g->loc};
+void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
+                         void *user) {
+  if (!kiln_job_lock_look(&jit->lock)) return;
+  for (const kiln_group_info *g = jit->groups.first; g; g = g->next)
+    each(user, &(kiln_jit_group_words){g->name, g->words, g->shapes, g->loc});
   kiln_job_lock_give(&jit->lock);
-  return found;
 }
 
 /* -- Times -- */

@@ -27,6 +27,7 @@ typedef struct kiln_call {
   bool timed;                      /* instructions of plans that have `times` are timed */
   struct kiln_instr_time *ticking; /* of the instruction that runs, when timed; or NULL */
   uint64_t ticked_at;              /* nanoseconds: when it began */
+  uint64_t unserved_since;         /* nanoseconds: when the first region found no variant; 0 */
   kiln_print_fn print;
   void *print_user;
   /* What operators draw from: the instance's, borrowed, or its own, made when it is needed. */

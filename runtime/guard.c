@@ -14,20 +14,20 @@ void kiln_guard_bind(const kiln_guard_desc *guard, const kiln_ivalue *registers,
     out_symbols[i] = s->bind[i].entry < 0 ? 0 : dim_at(guard, s->bind[i], registers, constants);
 }
 
-int kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
-                       const kiln_ivalue *constants) {
+kiln_guard_place kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                                    const kiln_ivalue *constants) {
+  const kiln_guard_place none = {.entry = -1};
   const kiln_guard_symbols *s = guard->symbols;
   int64_t symbols[KILN_GUARD_SYMBOLS], room[KILN_GUARD_ROOM], wanted[KILN_GUARD_ROOM];
   kiln_guard_bind(guard, registers, constants, symbols);
   for (int i = 0; i < s->symbol_count; i++) {
     const bool fits = symbols[i] >= 2 && symbols[i] <= KILN_DIM_MOST;
-    if (s->bind[i].entry >= 0 && !fits) return s->bind[i].entry;
+    if (s->bind[i].entry >= 0 && !fits) return s->bind[i];
   }
-  if (s->relation_count == 0) return -1;
-  if (!kiln_dim_program_run(s->program, symbols, room, wanted)) return s->relations[0].entry;
+  if (s->relation_count == 0) return none;
+  if (!kiln_dim_program_run(s->program, symbols, room, wanted)) return s->relations[0];
   for (int i = 0; i < s->relation_count; i++) {
-    if (dim_at(guard, s->relations[i], registers, constants) != wanted[i])
-      return s->relations[i].entry;
+    if (dim_at(guard, s->relations[i], registers, constants) != wanted[i]) return s->relations[i];
   }
-  return -1;
+  return none;
 }

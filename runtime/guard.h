@@ -34,6 +34,7 @@ typedef struct kiln_guard_symbols {
   int relation_count;
   const kiln_guard_place *relations;
   const kiln_dim_program *program; /* what they must be; room and results within KILN_GUARD_ROOM */
+  const char *const *words;        /* of each entry: its type; NULL where it has no symbols */
 } kiln_guard_symbols;
 
 typedef struct kiln_guard_desc {
@@ -72,10 +73,9 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, const k
   }
   return true;
 }
-/* The entry whose dimensions are not those that the symbols ask for; -1: there is none. All entries
- * hold. */
-int kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
-                       const kiln_ivalue *constants);
+/* The dimension that is not what the symbols ask for; entry -1: there is none. All entries hold. */
+kiln_guard_place kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
+                                    const kiln_ivalue *constants);
 /* The symbols of a guard that holds. */
 void kiln_guard_bind(const kiln_guard_desc *guard, const kiln_ivalue *registers,
                      const kiln_ivalue *constants, int64_t *out_symbols);
@@ -86,7 +86,7 @@ static inline bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_iva
     const kiln_ivalue *v = kiln_operand_read(guard->at[i], registers, constants);
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) return false;
   }
-  return !guard->symbols || kiln_guard_unbound(guard, registers, constants) < 0;
+  return !guard->symbols || kiln_guard_unbound(guard, registers, constants).entry < 0;
 }
 /* The same for a run, which flag stress_bailout may let fail. Counts nothing. */
 static inline bool kiln_guard_check(const kiln_guard_desc *guard, const kiln_ivalue *registers,

@@ -290,7 +290,8 @@ KILN_API void kiln_model_counters(const kiln_model *model, kiln_counters *out_co
 #define kiln_model_counters(model, out) kiln_model_counters_sized(model, out, sizeof(kiln_counters))
 
 /* Counters of one group, in order of compilation; KILN_NOT_FOUND beyond the last. `name` and
- * `reason` are borrowed until the model is released. */
+ * `reason` are borrowed until the model is released. A group goes when its variant gives way to
+ * another (docs/embedding.md); the next one may have its name, and then its place for `hash`. */
 typedef struct kiln_group_counters {
   const char *name;   /* "forward/TensorExprGroup_0" */
   const char *hash;   /* of its loop IR: 32 hexadecimal digits, "" when there is none */

@@ -249,6 +249,11 @@ static kiln_ir_value *known_device(const trial *t) {
   kiln_ivalue device = kiln_device_value((kiln_device_id){d->device, d->device_index});
   return kiln_insert_constant_before(t->node, device, kiln_type_basic(KILN_TYPE_DEVICE));
 }
+/* Whether it is on a device of kind `arg`. */
+static kiln_ir_value *is_on(const trial *t) {
+  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  return d && d->device >= 0 ? make_bool(t->node, d->device == t->arg) : NULL;
+}
 
 /* -- Tensors -- */
 
@@ -343,6 +348,8 @@ static const struct {
     RULE(numel, known_numel, "x: M | int aten::numel(x) => 6"),
     RULE(prim_dtype, known_dtype, "x: M | int prim::dtype(x) => 6"),
     RULE(prim_device, known_device, "x: M | Device prim::device(x) => cpu"),
+    RULE_OF(prim_is_cpu, is_on, KILN_DEVICE_CPU, "x: M | bool prim::is_cpu(x) => True"),
+    RULE_OF(prim_is_cuda, is_on, KILN_DEVICE_CUDA, "x: M | bool prim::is_cuda(x) => False"),
     RULE(t, transpose_twice,
          "x: M | Tensor aten::relu(Tensor aten::t(Tensor aten::t(Tensor aten::abs(x)))) => "
          "Tensor aten::relu(Tensor aten::abs(x))"),

@@ -1,6 +1,5 @@
 /* context_test.c: options, the environment, changing settings, callbacks, accounting. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"

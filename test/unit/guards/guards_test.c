@@ -182,6 +182,29 @@ static void guards_explain(void **state) {
   kiln_ivalue_release(four);
 }
 
+#define SQUARE "Float(s0, s0, strides=[s0, 1], requires_grad=0, device=cpu)"
+
+/* Of symbols: where they come from, and what does not go with them. */
+static void symbols_are_explained(void **state) {
+  fixture *f = *state;
+  const int64_t square[] = {4, 4}, wide[] = {4, 5}, one[] = {1, 1}, dense[] = {4, 1},
+                apart[] = {5, 1};
+  const kiln_guard_desc guard = guard_of(f, "%x : " SQUARE);
+  assert_string_equal(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, square, dense)),
+                      "every input is as expected");
+  assert_string_equal(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, wide, apart)),
+                      "input 0 is Float(4, 5, strides=[5, 1], requires_grad=0, device=cpu) whose "
+                      "size(1) differs where " SQUARE " with s0 = %*.size(0) = 4 was expected");
+  assert_string_equal(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, square, apart)),
+                      "input 0 is Float(4, 4, strides=[5, 1], requires_grad=0, device=cpu) whose "
+                      "stride(0) differs where " SQUARE " with s0 = %*.size(0) = 4 was expected");
+  assert_non_null(strstr(explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, one, one)),
+                         "whose size(0) differs where"));
+  assert_non_null(strstr(explain(f, &guard, strided(f, KILN_DTYPE_I64, 2, square, dense)),
+                         "input 0 is Long(4, 4, strides=[4, 1], requires_grad=0, device=cpu) "
+                         "where " SQUARE " with s0 = %*.size(0) = 4 was"));
+}
+
 static void hashes_tell_what_guards_do(void **state) {
   fixture *f = *state;
   const int64_t rows[] = {4, 3}, flipped[] = {1, 2}, spread[] = {9, 2}, wider[] = {9, 3};
@@ -384,6 +407,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(open_types, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(several_values, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(symbols_are_explained, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_is_a_chance, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),

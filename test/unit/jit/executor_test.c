@@ -237,7 +237,7 @@ static void test_variants_are_small(void **state) {
     end += sprintf(end, "  %%%d : Tensor = aten::cumsum(%%%d, %%zero, %%none)\n", i + 1, i);
   }
   sprintf(end, "  return (%%%d)\n", OPERATORS);
-  model_open(&m, text, (const char *[]){"codegen=eval", NULL});
+  model_open(&m, text, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,4", NULL});
   size_t held = 0;
   for (int64_t rows = 1; rows <= 4; rows++) {
     for (int i = 0; i < 3; i++) call_rows(&m, rows);

@@ -70,10 +70,64 @@ static void test_an_effect_keeps_them_apart(void **state) {
   bool told = false;
   kiln_jit_refusal r;
   for (int i = 0; kiln_jit_refusal_at(m.jit, i, &r); i++) {
-    told |= r.reason == KILN_REASON_guard_effect;
+    if (r.reason != KILN_REASON_guard_effect) continue;
+    assert_string_equal(r.detail, "aten::append");
+    told = true;
   }
   assert_true(told);
   for (int i = 0; i < 3; i++) call_rows(&m, 5); /* the list has one tensor, whoever misses */
+  model_close(&m);
+}
+
+#define DIM_CHECK(x, number)                                    \
+  "  %d" number " : int = aten::dim(" x ")\n"                   \
+  "  %c" number " : bool = aten::ne(%d" number ", %2)\n"        \
+  "   = prim::If(%c" number ")\n"                               \
+  "    block0():\n"                                             \
+  "      %m" number " : str = aten::format(%s, %d" number ")\n" \
+  "       = prim::RaiseException(%m" number ", %none)\n"        \
+  "      -> ()\n"                                               \
+  "    block1():\n"                                             \
+  "      -> ()\n"
+static const char with_checks[] =
+    "graph(%x : Tensor, %y : Tensor):\n"
+    "  %1 : int = prim::Constant[value=1]()\n"
+    "  %2 : int = prim::Constant[value=2]()\n"
+    "  %none : NoneType = prim::Constant()\n"
+    "  %s : str = prim::Constant[value=\"{} is not 2\"]()\n"
+    "  %l : Tensor = aten::cumsum(%x, %1, %none)\n" DIM_CHECK(
+        "%l", "0") "  %a : Tensor = aten::mul(%l, %y)\n"
+                   "  %b : Tensor = aten::relu(%a)\n"
+                   "  %c : Tensor = aten::cumsum(%b, %1, %none)\n" DIM_CHECK(
+                       "%c", "1") "  %e : Tensor = aten::sub(%c, %y, %1)\n"
+                                  "  %f : Tensor = aten::tanh(%e)\n"
+                                  "  return (%f)\n";
+
+/* Checks of what the guard knows are decided by it: they are no effects, and stand in the fallback
+ * alone, where they still complain. */
+static void test_decided_checks(void **state) {
+  (void)state;
+  model m;
+  assert_int_equal(run_three(with_checks, "compat=kiln", &m).guard_hits, 2);
+  char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_int_equal(count_words(text, "prim::TypeCheck["), 1);
+  assert_null(strstr(text, "aten::dim("));
+  free(text);
+  kiln_ivalue args[2] = {make_tensor(&m, 3, (int64_t[]){2, 4, 8}, 0.01), make_matrix(&m, 4, 8, 1)};
+  for (int i = 0; i < 3; i++) {
+    kiln_ivalue result = kiln_none();
+    m.call->jit = i < 2;
+    kiln_call_begin(m.call, NULL);
+    assert_error(kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result), KILN_RAISED,
+                 "3 is not 2");
+  }
+  m.call->jit = true;
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+  for (int i = 0; i < 3; i++) call_rows(&m, 5);
+  text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, "");
+  assert_words(text, "; fallback_function, depth 1, guarded:\n");
+  assert_null(strstr(text, "aten::dim("));
+  free(text);
   model_close(&m);
 }
 
@@ -182,6 +236,7 @@ int main(void) {
       cmocka_unit_test(test_one_guard_for_two_groups),
       cmocka_unit_test(test_torch_has_one_a_group),
       cmocka_unit_test(test_an_effect_keeps_them_apart),
+      cmocka_unit_test(test_decided_checks),
       cmocka_unit_test(test_a_miss_is_one),
       cmocka_unit_test(test_a_loop_checks_again),
       cmocka_unit_test(test_hints_are_asked),
