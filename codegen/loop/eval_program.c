@@ -232,9 +232,10 @@ typedef struct slot_pool {
   int *number;                            /* of each pointer's slot among those of its size; -1 */
 } slot_pool;
 
-static void take_slot(slot_pool *s, int pointer, int size) {
+/* `fresh`: of nobody before, who would write it again in the next block. */
+static void take_slot(slot_pool *s, int pointer, int size, bool fresh) {
   int *first = &s->free[__builtin_ctz((unsigned)size)];
-  if (*first < 0) {
+  if (fresh || *first < 0) {
     s->number[pointer] = s->used[__builtin_ctz((unsigned)size)]++;
   } else {
     s->number[pointer] = s->number[*first];
@@ -258,8 +259,8 @@ static bool has_slot(const eval_inst *e) {
  * where elements have one size. */
 static void take_slots(const eval_nest *nest, int i, slot_pool *s) {
   const eval_inst *e = &nest->body[i];
-  take_slot(s, 2 * i, e->size);
-  if (e->spreads && e->values == EVAL_EACH_ROW) take_slot(s, 2 * i + 1, e->size);
+  take_slot(s, 2 * i, e->size, e->steady);
+  if (e->spreads && e->values == EVAL_EACH_ROW) take_slot(s, 2 * i + 1, e->size, e->steady);
 }
 
 static void assign_slots(const eval_nest *nest, const int *ends, slot_pool *s, kiln_arena *arena) {
