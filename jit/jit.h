@@ -94,7 +94,7 @@ void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_t
   X(BYTECODE, "bytecode", "the plan that runs now")                        \
   X(LOOP, "loop", "loop IR of the compiled groups")                        \
   X(LLVM, "llvm", "LLVM IR of the compiled groups")                        \
-  X(ASM, "asm", "machine code of the compiled groups, as assembly")         \
+  X(ASM, "asm", "machine code of the compiled groups, as assembly")        \
   X(PTX, "ptx", "code of the compiled groups for a GPU (the flag ptx says which)")
 
 typedef enum kiln_jit_stage {
