@@ -115,13 +115,20 @@ static void move_in(builder *b, kiln_node *n) {
 
 /* -- What the region gives -- */
 
+/* At any depth: a check that is a part has blocks. */
+static bool stands_in(const kiln_node *n, const kiln_block *block) {
+  const kiln_block *at = n->block;
+  while (at && at != block) at = at->owner ? at->owner->block : NULL;
+  return at;
+}
+
 /* A result of the If in place of `old` wherever it is used outside; the profile's claim goes with
  * it. */
 static void give_out(builder *b, kiln_ir_value *old) {
   kiln_ir_value *out = NULL;
   for (kiln_use *use = old->uses, *next; use; use = next) {
     next = use->next;
-    if (use->user->block == b->branch->blocks[0]) continue;
+    if (stands_in(use->user, b->branch->blocks[0])) continue;
     if (!out) out = kiln_node_add_output(b->branch, kiln_type_unshaped(b->graph->types, old->type));
     kiln_node_set_input(use->user, use->index, out);
   }

@@ -27,7 +27,7 @@ static const struct {
   const char *options[5][2];
 } modes[] = {
     {"off", false, {{"jit", "off"}}},
-    {"dynamic", false, {{"codegen", "eval"}, {"fusion_strategy", "DYNAMIC,4"}}},
+    {"dynamic", false, {{"codegen", "eval"}, {"fusion_strategy", "DYNAMIC,4"}, {"verify", "on"}}},
     {"mixed", false, {{"codegen", "eval"}, {"fusion_strategy", "STATIC,2;DYNAMIC,10"}}},
     {"static", false, {{"codegen", "eval"}, {"fusion_strategy", "STATIC,2"}}},
     {"stressed",

@@ -29,7 +29,9 @@ static void call_rows(model *m, int64_t rows) {
 
 /* Three calls of one shape: what two compiled runs did. */
 static kiln_counters run_three(const char *graph, const char *compat, model *m) {
-  model_open(m, graph, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3", compat, NULL});
+  model_open(
+      m, graph,
+      (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3", "verify=on", compat, NULL});
   for (int i = 0; i < 3; i++) call_rows(m, 4);
   kiln_counters c = counters(m);
   assert_int_equal(c.groups, 2);
