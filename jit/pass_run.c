@@ -121,7 +121,7 @@ typedef struct pass_job {
 
 static kiln_str print(const pass_job *job) {
   kiln_text text = kiln_text_in(job->pass.scratch);
-  kiln_graph_print(&text, job->pass.graph, 3, false);
+  kiln_graph_print(&text, job->pass.graph, 4, false);
   return kiln_text_str(&text);
 }
 
@@ -161,7 +161,7 @@ static kiln_status *check_reparse(pass_job *job, kiln_str text) {
                 "reparsing the graph after pass %s", job->info->name);
   kiln_graph_defer(graph, &releasing);
   kiln_text again = kiln_text_in(job->pass.scratch);
-  kiln_graph_print(&again, graph, 3, false);
+  kiln_graph_print(&again, graph, 4, false);
   kiln_scope_undefer(&releasing);
   kiln_graph_release(graph);
   if (!kiln_str_equal(kiln_text_str(&again), text)) {

@@ -376,6 +376,10 @@ static void run_mode(uint64_t seed, int mode, bool print, answer *wants) {
   }
   kiln_counters counters;
   kiln_model_counters(p.model, &counters);
+  if (counters.compile_failures > 0 && counted.found++ < MAX_REPORTS) {
+    printf("FAILS --case %llu: %s, %llu compilations\n", (unsigned long long)seed, modes[mode].name,
+           (unsigned long long)counters.compile_failures);
+  }
   counted.compiled_runs += counters.compiled_runs;
   counted.variants += counters.compiles;
   kiln_instance_release(p.instance);
