@@ -276,7 +276,10 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   }
   if (inst < 0) return -1;
   memo_entry *m = KILN_NEW(l->arena, memo_entry);
-  *m = (memo_entry){*map, inst, innermost(l), first};
+  m->map = *map;
+  m->inst = inst;
+  m->scope = innermost(l);
+  m->next = first;
   kiln_map_set_ptr(&l->memo, value, m);
   return inst;
 }
@@ -290,17 +293,17 @@ int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kil
   if (!detail || detail->rank < 0 || detail->rank > map->rank || result->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   const int missing = map->rank - detail->rank;
-  kiln__lower_map own = {.rank = detail->rank};
+  kiln__lower_map *own = kiln__lower_new_map(l, detail->rank);
   for (int d = 0; d < detail->rank; d++) {
-    own.dims[d] = map->dims[missing + d];
+    own->dims[d] = map->dims[missing + d];
     if (detail->sizes[d] == 1) {
-      own.dims[d] = (kiln__lower_dim){0};
+      own->dims[d] = (kiln__lower_dim){0};
     } else if (detail->sizes[d] != result->sizes[missing + d]) {
       /* [s0] and [2] may be added now; what s0 is next the operator itself must see. */
       return kiln__lower_refuse(l, KILN_REASON_types_unknown);
     }
   }
-  return kiln__lower_cast(l, kiln__lower_value(l, value, &own), dtype);
+  return kiln__lower_cast(l, kiln__lower_value(l, value, own), dtype);
 }
 
 int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
@@ -352,15 +355,16 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
 /* The map of the first input, reduced dimensions without loops, of the map of a result, which has
  * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
  * and its rows are the same. */
-static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln__lower_map *map) {
+static kiln__lower_map *kept_map(kiln__lowering *l, const kiln_node *node, uint64_t mask,
+                                 const kiln__lower_map *map) {
   const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
   const int rank = detail->rank;
-  kiln__lower_map kept = {.rank = rank};
+  kiln__lower_map *kept = kiln__lower_new_map(l, rank);
   for (int d = 0, at = 0; d < rank; d++) {
     const bool reduced = mask >> d & 1;
     if (map->rank == rank) at = d;
-    if (!reduced) kept.dims[d] = map->dims[at++];
-    if (detail->sizes[d] == 1) kept.dims[d] = (kiln__lower_dim){0};
+    if (!reduced) kept->dims[d] = map->dims[at++];
+    if (detail->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
   }
   return kept;
 }
@@ -368,7 +372,10 @@ static kiln__lower_map kept_map(const kiln_node *node, uint64_t mask, const kiln
 static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
                               uint64_t mask, const kiln__lower_map *kept) {
   kiln__rows *rows = KILN_NEW(l->arena, kiln__rows);
-  *rows = (kiln__rows){.node = node, .mask = mask, .kept = *kept, .values = {-1, -1}};
+  rows->node = node;
+  rows->mask = mask;
+  rows->kept = *kept;
+  rows->values[0] = rows->values[1] = -1;
   e->begin(l, node, rows);
   if (l->reason != KILN_REASON_none) return NULL;
   kiln_vec_push(l->arena, &l->rows, rows);
@@ -380,12 +387,12 @@ static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_nod
                       const kiln__lower_map *map) {
   uint64_t mask;
   if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  const kiln__lower_map kept = kept_map(node, mask, map);
+  const kiln__lower_map *kept = kept_map(l, node, mask, map);
   for (int i = 0; i < l->rows.count; i++) {
     const kiln__rows *rows = l->rows.data[i];
-    if (rows->node == node && same_map(&rows->kept, &kept)) return e->rows(l, node, map, rows);
+    if (rows->node == node && same_map(&rows->kept, kept)) return e->rows(l, node, map, rows);
   }
-  const kiln__rows *rows = begin_rows(l, e, node, mask, &kept);
+  const kiln__rows *rows = begin_rows(l, e, node, mask, kept);
   return rows ? e->rows(l, node, map, rows) : -1;
 }
 

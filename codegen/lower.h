@@ -120,6 +120,10 @@ kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
 kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim more,
                                   kiln_dim less);
 
+/* Maps of the lowering's arena, for lowerings that go on from them: groups are deep, and a map
+ * takes more than a kilobyte. The first stays at the first element. */
+kiln__lower_map *kiln__lower_new_map(kiln__lowering *l, int rank);
+kiln__lower_map *kiln__lower_copied(kiln__lowering *l, const kiln__lower_map *map);
 /* The same, where loop k is to[k] now. */
 kiln__lower_map kiln__lower_renumbered(const kiln__lower_map *map, const int *to, int count);
 

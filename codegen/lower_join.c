@@ -55,9 +55,9 @@ static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list,
     const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], end) : -1;
     if (side == 0) return -1;
     if (side < 0) {
-      kiln__lower_map own = *map;
-      own.dims[dim] = kiln__lower_moved(l, &own.dims[dim], 0, begin);
-      return item(l, node, i, &own);
+      kiln__lower_map *own = kiln__lower_copied(l, map);
+      own->dims[dim] = kiln__lower_moved(l, &own->dims[dim], 0, begin);
+      return item(l, node, i, own);
     }
     begin = end;
   }
@@ -66,15 +66,15 @@ static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list,
 /* One for each element of a new dimension. */
 static int pile(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
                 const kiln__lower_map *map) {
-  kiln__lower_map own = {.rank = map->rank - 1};
-  for (int d = 0; d < own.rank; d++) own.dims[d] = map->dims[d < dim ? d : d + 1];
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
+  for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
   for (int i = 0;; i++) {
     const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], i + 1) : -1;
     if (side == 0) return -1;
     const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
-    if (!fits(node, d, dim) || d->rank != own.rank)
+    if (!fits(node, d, dim) || d->rank != own->rank)
       return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-    if (side < 0) return item(l, node, i, &own);
+    if (side < 0) return item(l, node, i, own);
   }
 }
 
@@ -122,20 +122,20 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
   const int64_t count = v->u.list->count;
   if (count % 2 || count / 2 > map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln__lower_sizes sizes = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   for (int i = 0; i < (int)count / 2; i++) {
     const int d = map->rank - 1 - i;
     const int64_t before = v->u.list->items[2 * i].u.i, after = v->u.list->items[2 * i + 1].u.i;
-    int side = before > 0 ? kiln__lower_side(l, &own.dims[d], before) : 1;
+    int side = before > 0 ? kiln__lower_side(l, &own->dims[d], before) : 1;
     if (side == 0) return -1;
     if (side < 0) return padding_value(l, node, value);
-    own.dims[d] =
-        kiln__lower_moved(l, &own.dims[d], before < 0 ? -before : 0, before > 0 ? before : 0);
-    side = after > 0 ? kiln__lower_side(l, &own.dims[d], sizes.sizes[d]) : -1;
+    own->dims[d] =
+        kiln__lower_moved(l, &own->dims[d], before < 0 ? -before : 0, before > 0 ? before : 0);
+    side = after > 0 ? kiln__lower_side(l, &own->dims[d], sizes.sizes[d]) : -1;
     if (side == 0) return -1;
     if (side > 0) return padding_value(l, node, value);
   }
-  return kiln__lower_value(l, kiln_node_input(node, 0), &own);
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
 KILN__LOWER(constant_pad_nd) { return pad(l, node, map, 2); }

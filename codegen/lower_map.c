@@ -28,6 +28,17 @@ kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *inde
   return r;
 }
 
+kiln__lower_map *kiln__lower_new_map(kiln__lowering *l, int rank) {
+  kiln__lower_map *map = KILN_NEW(l->arena, kiln__lower_map);
+  map->rank = rank;
+  return map;
+}
+kiln__lower_map *kiln__lower_copied(kiln__lowering *l, const kiln__lower_map *map) {
+  kiln__lower_map *copy = KILN_NEW(l->arena, kiln__lower_map);
+  *copy = *map;
+  return copy;
+}
+
 kiln__lower_map kiln__lower_renumbered(const kiln__lower_map *map, const int *to, int count) {
   kiln__lower_map r = {.rank = map->rank};
   for (int d = 0; d < map->rank; d++) {

@@ -181,8 +181,9 @@ static int channel_number(kiln__lowering *l, const kiln_node *node, int i,
   if (!(kiln_loop_class((kiln_dtype)d->dtype) & FLOATS)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
-  const kiln__lower_map own = {.rank = 1, .dims = {map->dims[1]}};
-  int value = kiln__lower_cast(l, kiln__lower_value(l, v, &own), compute);
+  kiln__lower_map *own = kiln__lower_new_map(l, 1);
+  own->dims[0] = map->dims[1];
+  int value = kiln__lower_cast(l, kiln__lower_value(l, v, own), compute);
   return kiln__lower_cast(l, value, KILN_DTYPE_F64);
 }
 /* Weight and bias have the input's type, or f32 beside f16 and bf16; the operator refuses others.

@@ -19,19 +19,19 @@
 static int open_rows(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, kiln_dtype dtype) {
   const kiln_ir_value *self = kiln_node_input(node, 0);
   const kiln__lower_sizes s = kiln__lower_sizes_of(l, self);
-  kiln__lower_map map = rows->kept;
+  kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
   rows->loops = 0;
-  for (int d = 0; d < map.rank; d++) {
+  for (int d = 0; d < map->rank; d++) {
     if (!(rows->mask >> d & 1)) continue;
     const int loop = kiln__lower_open(l, KILN_LOOP_reduce, s.sizes[d]);
-    if (loop >= 0 && s.sizes[d] != 1) map.dims[d] = kiln__lower_along(loop);
+    if (loop >= 0 && s.sizes[d] != 1) map->dims[d] = kiln__lower_along(loop);
     rows->loops++;
   }
   if (rows->loops == 0) {
     (void)kiln__lower_open(l, KILN_LOOP_reduce, 1);
     rows->loops = 1;
   }
-  return kiln__lower_cast(l, kiln__lower_value(l, self, &map), dtype);
+  return kiln__lower_cast(l, kiln__lower_value(l, self, map), dtype);
 }
 static int reduce(kiln__lowering *l, kiln_loop_opcode op, int value, const kiln__rows *rows) {
   if (value < 0 || l->reason != KILN_REASON_none) return -1;

@@ -132,7 +132,7 @@ KILN__LOWER(reshape) {
   if (from_rank < 0 || to_rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   const kiln__lower_sizes from = self_sizes(l, node), to = kiln__lower_sizes_of(l, result);
-  kiln__lower_map own = {.rank = from_rank};
+  kiln__lower_map *own = kiln__lower_new_map(l, from_rank);
   span s = {0};
   for (;;) {
     while (s.a < from_rank && from.sizes[s.a] == 1) s.a++;
@@ -140,11 +140,11 @@ KILN__LOWER(reshape) {
     if (s.a == from_rank && s.b == to_rank) break;
     if (s.a == from_rank || s.b == to_rank) return kiln__lower_refuse(l, KILN_REASON_raises);
     if (!find_span(l, &from, from_rank, &to, to_rank, &s)) return -1;
-    if (!map_span(l, &from, &to, &s, map, &own)) return -1;
+    if (!map_span(l, &from, &to, &s, map, own)) return -1;
     s.a = s.a_end;
     s.b = s.b_end;
   }
-  return read_self(l, node, &own);
+  return read_self(l, node, own);
 }
 
 /* expand, expand_as, broadcast_to: what is not there in the argument drops its loops. */
@@ -155,11 +155,11 @@ KILN__LOWER(expand) { return kiln__lower_input(l, node, 0, map, KILN_DTYPE_NONE)
 /* Dimension d of the result is dimension order[d] of the argument. */
 static int read_ordered(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                         const int *order) {
-  kiln__lower_map own = {.rank = map->rank};
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank);
   if (rank_of(kiln_node_input(node, 0)) != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  for (int d = 0; d < map->rank; d++) own.dims[order[d]] = map->dims[d];
-  return read_self(l, node, &own);
+  for (int d = 0; d < map->rank; d++) own->dims[order[d]] = map->dims[d];
+  return read_self(l, node, own);
 }
 
 static int read_swapped(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int a,
@@ -227,19 +227,19 @@ KILN__LOWER(movedim) {
 /* With dimension `dim` at `at`, which the result lacks. */
 static int read_at(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
                    kiln_dim at) {
-  kiln__lower_map own = {.rank = map->rank + 1};
-  for (int d = 0; d < own.rank; d++)
-    if (d != dim) own.dims[d] = map->dims[d < dim ? d : d - 1];
-  own.dims[dim].offset = at;
-  return read_self(l, node, &own);
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank + 1);
+  for (int d = 0; d < own->rank; d++)
+    if (d != dim) own->dims[d] = map->dims[d < dim ? d : d - 1];
+  own->dims[dim].offset = at;
+  return read_self(l, node, own);
 }
 
 /* From element `start` of dimension `dim` on. */
 static int read_from(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
                      kiln_dim start) {
-  kiln__lower_map own = *map;
-  own.dims[dim] = kiln__lower_moved(l, &own.dims[dim], start, 0);
-  return read_self(l, node, &own);
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->dims[dim] = kiln__lower_moved(l, &own->dims[dim], start, 0);
+  return read_self(l, node, own);
 }
 
 /* A place that may count from the end, which `size` is; UNKNOWN where it is before the start. */
@@ -270,9 +270,9 @@ KILN__LOWER(slice) {
   kiln_dim from = place_in(l, size, start);
   if (!kiln_dim_is_known(from) && kiln_dim_is_number(size)) from = 0;
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-  kiln__lower_map own = *map;
-  own.dims[dim] = kiln__lower_times(l, &own.dims[dim], step);
-  return read_from(l, node, &own, dim, from);
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->dims[dim] = kiln__lower_times(l, &own->dims[dim], step);
+  return read_from(l, node, own, dim, from);
 }
 
 KILN__LOWER(narrow) {
@@ -290,11 +290,11 @@ KILN__LOWER(unfold) {
   int64_t step;
   if (map->rank < 2) return kiln__lower_refuse(l, KILN_REASON_rank); /* of a number */
   if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 3, 1, &step)) return -1;
-  kiln__lower_map own = *map;
-  own.rank--;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->rank--;
   const kiln__lower_dim first = kiln__lower_times(l, &map->dims[dim], step);
-  own.dims[dim] = kiln__lower_plus(l, &first, &map->dims[own.rank]);
-  return read_self(l, node, &own);
+  own->dims[dim] = kiln__lower_plus(l, &first, &map->dims[own->rank]);
+  return read_self(l, node, own);
 }
 
 KILN__LOWER(diagonal) {
@@ -304,13 +304,13 @@ KILN__LOWER(diagonal) {
       !dim_arg(l, node, 3, 0, &b))
     return -1;
   if (a == b || map->rank < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
-  kiln__lower_map own = {.rank = map->rank + 1};
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank + 1);
   const kiln__lower_dim *last = &map->dims[map->rank - 1];
-  for (int d = 0, at = 0; d < own.rank; d++)
-    if (d != a && d != b) own.dims[d] = map->dims[at++];
-  own.dims[a] = kiln__lower_moved(l, last, offset < 0 ? -offset : 0, 0);
-  own.dims[b] = kiln__lower_moved(l, last, offset > 0 ? offset : 0, 0);
-  return read_self(l, node, &own);
+  for (int d = 0, at = 0; d < own->rank; d++)
+    if (d != a && d != b) own->dims[d] = map->dims[at++];
+  own->dims[a] = kiln__lower_moved(l, last, offset < 0 ? -offset : 0, 0);
+  own->dims[b] = kiln__lower_moved(l, last, offset > 0 ? offset : 0, 0);
+  return read_self(l, node, own);
 }
 
 /* -- Lists of parts -- */
@@ -364,17 +364,17 @@ KILN__LOWER(repeat) {
   if (rank < 0 || pad < 0) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   const kiln__lower_sizes from = self_sizes(l, node);
   const kiln__lower_sizes to = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
-  kiln__lower_map own = {.rank = rank};
+  kiln__lower_map *own = kiln__lower_new_map(l, rank);
   for (int d = 0; d < rank; d++) {
     kiln__lower_dim rounds;
-    own.dims[d] = map->dims[pad + d];
+    own->dims[d] = map->dims[pad + d];
     if (from.sizes[d] == to.sizes[pad + d]) continue;
     if (!kiln__lower_divide(l, &map->dims[pad + d], KILN_DIM_UNKNOWN, from.sizes[d], &rounds,
-                            &own.dims[d])) {
+                            &own->dims[d])) {
       return -1;
     }
   }
-  return read_self(l, node, &own);
+  return read_self(l, node, own);
 }
 
 /* repeat_interleave(self, repeats, dim). */
@@ -386,10 +386,10 @@ KILN__LOWER(repeat_interleave) {
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   if (!int_arg(l, node, 1, 1, &times) || !dim_arg(l, node, 2, 0, &dim)) return -1;
   if (times < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   const kiln_dim size = self_sizes(l, node).sizes[dim];
-  if (!kiln__lower_divide(l, &map->dims[dim], size, times, &own.dims[dim], &round)) return -1;
-  return read_self(l, node, &own);
+  if (!kiln__lower_divide(l, &map->dims[dim], size, times, &own->dims[dim], &round)) return -1;
+  return read_self(l, node, own);
 }
 
 /* roll(self, shifts, dims): the first elements come from the end. */
@@ -399,18 +399,18 @@ KILN__LOWER(roll) {
   if (dims.count == 0 && shifts.count == 1 && map->rank == 1) dims = (ints){.count = 1};
   if (dims.count != shifts.count) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   const kiln__lower_sizes sizes = self_sizes(l, node);
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   for (int i = 0; i < dims.count; i++) {
     const int d = wrap(dims.at[i], map->rank);
     if (d < 0) return kiln__lower_refuse(l, KILN_REASON_raises);
     if (!kiln_dim_is_number(sizes.sizes[d]))
       return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
     const int64_t size = sizes.sizes[d], shift = (shifts.at[i] % size + size) % size;
-    const int side = shift == 0 ? 1 : kiln__lower_side(l, &own.dims[d], shift);
+    const int side = shift == 0 ? 1 : kiln__lower_side(l, &own->dims[d], shift);
     if (side == 0) return -1;
-    own.dims[d] = kiln__lower_moved(l, &own.dims[d], side < 0 ? size : 0, shift);
+    own->dims[d] = kiln__lower_moved(l, &own->dims[d], side < 0 ? size : 0, shift);
   }
-  return read_self(l, node, &own);
+  return read_self(l, node, own);
 }
 
 /* (.., c*r*r, h, w) as (.., c, h*r, w*r). */
@@ -420,17 +420,17 @@ KILN__LOWER(pixel_shuffle) {
   if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int h = map->rank - 2, w = map->rank - 1;
   const kiln__lower_sizes sizes = self_sizes(l, node);
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   kiln__lower_dim row, column;
-  if (!kiln__lower_divide(l, &map->dims[h], sizes.sizes[h], r, &own.dims[h], &row) ||
-      !kiln__lower_divide(l, &map->dims[w], sizes.sizes[w], r, &own.dims[w], &column)) {
+  if (!kiln__lower_divide(l, &map->dims[h], sizes.sizes[h], r, &own->dims[h], &row) ||
+      !kiln__lower_divide(l, &map->dims[w], sizes.sizes[w], r, &own->dims[w], &column)) {
     return -1;
   }
   kiln__lower_dim channel = kiln__lower_times(l, &map->dims[h - 1], r);
   channel = kiln__lower_plus(l, &channel, &row);
   channel = kiln__lower_times(l, &channel, r);
-  own.dims[h - 1] = kiln__lower_plus(l, &channel, &column);
-  return read_self(l, node, &own);
+  own->dims[h - 1] = kiln__lower_plus(l, &channel, &column);
+  return read_self(l, node, own);
 }
 
 /* The way back. */
@@ -439,18 +439,18 @@ KILN__LOWER(pixel_unshuffle) {
   if (!int_arg(l, node, 1, 1, &r)) return -1;
   if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int c = map->rank - 3;
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   kiln__lower_dim place, row, column;
   const kiln_dim channels = self_sizes(l, node).sizes[c];
-  if (!kiln__lower_divide(l, &map->dims[c], channels, r * r, &own.dims[c], &place) ||
+  if (!kiln__lower_divide(l, &map->dims[c], channels, r * r, &own->dims[c], &place) ||
       !kiln__lower_divide(l, &place, r, r, &row, &column)) {
     return -1;
   }
-  own.dims[c + 1] = kiln__lower_times(l, &map->dims[c + 1], r);
-  own.dims[c + 1] = kiln__lower_plus(l, &own.dims[c + 1], &row);
-  own.dims[c + 2] = kiln__lower_times(l, &map->dims[c + 2], r);
-  own.dims[c + 2] = kiln__lower_plus(l, &own.dims[c + 2], &column);
-  return read_self(l, node, &own);
+  own->dims[c + 1] = kiln__lower_times(l, &map->dims[c + 1], r);
+  own->dims[c + 1] = kiln__lower_plus(l, &own->dims[c + 1], &row);
+  own->dims[c + 2] = kiln__lower_times(l, &map->dims[c + 2], r);
+  own->dims[c + 2] = kiln__lower_plus(l, &own->dims[c + 2], &column);
+  return read_self(l, node, own);
 }
 
 /* channel_shuffle(self, groups): (n, groups, c, ..) as (n, c, groups, ..). */
@@ -460,10 +460,10 @@ KILN__LOWER(channel_shuffle) {
   if (map->rank < 2 || groups < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dim channels = self_sizes(l, node).sizes[1];
   if (!kiln_dim_is_number(channels)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  kiln__lower_map own = *map;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
   kiln__lower_dim group, channel;
   if (!kiln__lower_divide(l, &map->dims[1], channels / groups, groups, &channel, &group)) return -1;
   group = kiln__lower_times(l, &group, channels / groups);
-  own.dims[1] = kiln__lower_plus(l, &group, &channel);
-  return read_self(l, node, &own);
+  own->dims[1] = kiln__lower_plus(l, &group, &channel);
+  return read_self(l, node, own);
 }

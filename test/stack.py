@@ -34,6 +34,11 @@ def calls_of_operators():
 
 
 @deep
+def calls_of_views():
+    return program(['x = ' + nested('torch.reshape(torch.reshape(torch.neg(', 'x', '), [6]), [2, 3])', TREE // 3)])
+
+
+@deep
 def lists():
     return program(['l = ' + nested('[', 'x', ']')])
 
