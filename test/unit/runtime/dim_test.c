@@ -265,7 +265,8 @@ static kiln_status *proofs(void *arg) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     kiln_str less = kiln_str_from(cases[i].less), more = kiln_str_from(cases[i].more);
     kiln_dim x, y;
-    assert_true(kiln_dim_parse(dims, &less, &x) && kiln_dim_parse(dims, &more, &y));
+    assert_true(kiln_dim_parse(dims, &less, &x));
+    assert_true(kiln_dim_parse(dims, &more, &y));
     const kiln_sum left = kiln_sum_minus(kiln_sum_of(dims, y), kiln_sum_of(dims, x));
     if (kiln_sum_is_natural(dims, left) != cases[i].proved) {
       fail_msg("%s <= %s", cases[i].less, cases[i].more);
