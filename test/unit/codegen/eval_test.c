@@ -4,6 +4,7 @@
 #include <float.h>
 
 #include "codegen_support.h"
+#include "test/unit/codegen/plain.h"
 
 enum { LANES = KILN_REDUCE_LANES, MOST_OPERANDS = 3, MOST_ELEMENTS = 1 << 14 };
 
@@ -57,58 +58,7 @@ static void fill(kiln_dtype dtype, void *data, int64_t count, uint64_t *seed) {
 static double rounded(kiln_dtype dtype, double f) {
   return dtype == KILN_DTYPE_F32 ? (double)(float)f : f;
 }
-static int64_t wrapped(kiln_dtype dtype, uint64_t v) {
-  switch (dtype) {
-    case KILN_DTYPE_U8: return (uint8_t)v;
-    case KILN_DTYPE_I8: return (int8_t)v;
-    case KILN_DTYPE_I16: return (int16_t)v;
-    case KILN_DTYPE_I32: return (int32_t)v;
-    case KILN_DTYPE_BOOL: return v & 1;
-    default: return (int64_t)v;
-  }
-}
 
-/* Arithmetic on f32 is done in f64 and rounded twice, which changes nothing: 53 >= 2 x 24 + 2. */
-static double float_of(kiln_loop_opcode op, double a, double b) {
-  switch (op) {
-    case KILN_LOOP_add: return a + b;
-    case KILN_LOOP_sub: return a - b;
-    case KILN_LOOP_mul: return a * b;
-    case KILN_LOOP_div: return a / b;
-    case KILN_LOOP_neg: return -a;
-    case KILN_LOOP_abs: return fabs(a);
-    case KILN_LOOP_min: return isnan(a) ? a : isnan(b) ? b : a < b ? a : b;
-    case KILN_LOOP_max: return isnan(a) ? a : isnan(b) ? b : a > b ? a : b;
-    case KILN_LOOP_copysign: return copysign(a, b);
-    case KILN_LOOP_sqrt: return sqrt(a);
-    case KILN_LOOP_floor: return floor(a);
-    case KILN_LOOP_ceil: return ceil(a);
-    case KILN_LOOP_round: return nearbyint(a);
-    case KILN_LOOP_trunc: return trunc(a);
-    case KILN_LOOP_exp: return exp(a);
-    case KILN_LOOP_exp2: return exp2(a);
-    case KILN_LOOP_expm1: return expm1(a);
-    case KILN_LOOP_log: return log(a);
-    case KILN_LOOP_log1p: return log1p(a);
-    case KILN_LOOP_log2: return log2(a);
-    case KILN_LOOP_log10: return log10(a);
-    case KILN_LOOP_tanh: return tanh(a);
-    case KILN_LOOP_sigmoid: return 1 / (1 + exp(-a));
-    case KILN_LOOP_erf: return erf(a);
-    case KILN_LOOP_erfc: return erfc(a);
-    case KILN_LOOP_sin: return sin(a);
-    case KILN_LOOP_cos: return cos(a);
-    case KILN_LOOP_tan: return tan(a);
-    case KILN_LOOP_asin: return asin(a);
-    case KILN_LOOP_acos: return acos(a);
-    case KILN_LOOP_atan: return atan(a);
-    case KILN_LOOP_sinh: return sinh(a);
-    case KILN_LOOP_cosh: return cosh(a);
-    case KILN_LOOP_atan2: return atan2(a, b);
-    case KILN_LOOP_pow: return pow(a, b);
-    default: fail_msg("no plain C for %s of floats", kiln_loop_ops[op].name); return 0;
-  }
-}
 static uint64_t int_of(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t b) {
   const uint64_t u = (uint64_t)a, v = (uint64_t)b;
   switch (op) {
@@ -148,11 +98,11 @@ static number converted(kiln_dtype from, kiln_dtype to, number a) {
     if (to == KILN_DTYPE_F32 && !f) return (number){.f = (double)(float)a.i};
     return (number){.f = f ? rounded(to, a.f) : (double)a.i};
   }
-  if (!f) return (number){.i = wrapped(to, (uint64_t)a.i)};
+  if (!f) return (number){.i = plain_wrap(to, (uint64_t)a.i)};
   const double bound = to == KILN_DTYPE_I64 ? 0x1p63 : 0x1p31;
   const bool fits = trunc(a.f) >= -bound && trunc(a.f) < bound;
   const int64_t whole = fits ? (int64_t)a.f : to == KILN_DTYPE_I64 ? INT64_MIN : INT32_MIN;
-  return (number){.i = wrapped(to, (uint64_t)whole)};
+  return (number){.i = plain_wrap(to, (uint64_t)whole)};
 }
 
 /* -- Kernels of two loops -- */
@@ -232,8 +182,9 @@ static number expected(const block *b, void *const *data, int64_t r, int64_t c) 
   if (b->op == KILN_LOOP_select) return x[0].i ? x[1] : x[2];
   if (kiln_loop_ops[b->op].rule == KILN_LOOP_RULE_COMPARE)
     return (number){.i = compared(b->op, b->from, x[0], x[1])};
-  if (!is_float(b->to)) return (number){.i = wrapped(b->to, int_of(b->op, b->to, x[0].i, x[1].i))};
-  return (number){.f = rounded(b->to, float_of(b->op, x[0].f, x[1].f))};
+  if (!is_float(b->to))
+    return (number){.i = plain_wrap(b->to, int_of(b->op, b->to, x[0].i, x[1].i))};
+  return (number){.f = rounded(b->to, plain_float(b->op, x[0].f, x[1].f))};
 }
 
 static bool is_same(const block *b, number want, number have) {
@@ -448,10 +399,10 @@ static number joined(kiln_loop_opcode op, kiln_dtype dtype, number a, number b) 
     case KILN_LOOP_sum:
     case KILN_LOOP_dot:
       return (number){.f = rounded(dtype, a.f + b.f),
-                      .i = wrapped(dtype, (uint64_t)a.i + (uint64_t)b.i)};
+                      .i = plain_wrap(dtype, (uint64_t)a.i + (uint64_t)b.i)};
     case KILN_LOOP_prod:
       return (number){.f = rounded(dtype, a.f * b.f),
-                      .i = wrapped(dtype, (uint64_t)a.i * (uint64_t)b.i)};
+                      .i = plain_wrap(dtype, (uint64_t)a.i * (uint64_t)b.i)};
     case KILN_LOOP_amax: return (f && isnan(a.f)) || more ? a : b;
     case KILN_LOOP_amin: return (f && isnan(a.f)) || less ? a : b;
     case KILN_LOOP_any: return (number){.i = a.i | b.i};

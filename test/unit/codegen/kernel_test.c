@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "codegen_support.h"
+#include "test/unit/codegen/plain.h"
 
 enum { MAX_ELEMENTS = 4096, INPUTS = 3, MAX_BODY = 24 };
 
@@ -17,56 +18,20 @@ typedef union element {
 
 /* -- Plain C: what one instruction gives -- */
 
-static double float_op(kiln_loop_opcode op, double a, double b) {
-  switch (op) {
-    case KILN_LOOP_add: return a + b;
-    case KILN_LOOP_sub: return a - b;
-    case KILN_LOOP_mul: return a * b;
-    case KILN_LOOP_div: return a / b;
-    case KILN_LOOP_neg: return -a;
-    case KILN_LOOP_abs: return fabs(a);
-    case KILN_LOOP_min: return isnan(a) ? a : isnan(b) ? b : a < b ? a : b;
-    case KILN_LOOP_max: return isnan(a) ? a : isnan(b) ? b : a > b ? a : b;
-    case KILN_LOOP_sqrt: return sqrt(a);
-    case KILN_LOOP_floor: return floor(a);
-    case KILN_LOOP_ceil: return ceil(a);
-    case KILN_LOOP_round: return nearbyint(a);
-    case KILN_LOOP_trunc: return trunc(a);
-    case KILN_LOOP_copysign: return copysign(a, b);
-    case KILN_LOOP_exp: return exp(a);
-    case KILN_LOOP_tanh: return tanh(a);
-    case KILN_LOOP_sigmoid: return 1 / (1 + exp(-a));
-    case KILN_LOOP_log1p: return log1p(a);
-    case KILN_LOOP_sin: return sin(a);
-    case KILN_LOOP_erf: return erf(a);
-    case KILN_LOOP_pow: return pow(a, b);
-    default: fail(); return 0;
-  }
-}
-static int64_t wrap_int(kiln_dtype dtype, uint64_t v) {
-  switch (dtype) {
-    case KILN_DTYPE_U8: return (uint8_t)v;
-    case KILN_DTYPE_I8: return (int8_t)v;
-    case KILN_DTYPE_I16: return (int16_t)v;
-    case KILN_DTYPE_I32: return (int32_t)v;
-    case KILN_DTYPE_BOOL: return v & 1;
-    default: return (int64_t)v;
-  }
-}
 static int64_t int_op(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t b) {
   uint64_t u = (uint64_t)a, v = (uint64_t)b;
   switch (op) {
-    case KILN_LOOP_add: return wrap_int(dtype, u + v);
-    case KILN_LOOP_sub: return wrap_int(dtype, u - v);
-    case KILN_LOOP_mul: return wrap_int(dtype, u * v);
-    case KILN_LOOP_neg: return wrap_int(dtype, 0 - u);
-    case KILN_LOOP_abs: return wrap_int(dtype, a < 0 ? 0 - u : u);
+    case KILN_LOOP_add: return plain_wrap(dtype, u + v);
+    case KILN_LOOP_sub: return plain_wrap(dtype, u - v);
+    case KILN_LOOP_mul: return plain_wrap(dtype, u * v);
+    case KILN_LOOP_neg: return plain_wrap(dtype, 0 - u);
+    case KILN_LOOP_abs: return plain_wrap(dtype, a < 0 ? 0 - u : u);
     case KILN_LOOP_min: return a < b ? a : b;
     case KILN_LOOP_max: return a > b ? a : b;
     case KILN_LOOP_and: return a & b;
     case KILN_LOOP_or: return a | b;
     case KILN_LOOP_xor: return a ^ b;
-    case KILN_LOOP_not: return wrap_int(dtype, ~u);
+    case KILN_LOOP_not: return plain_wrap(dtype, ~u);
     default: fail(); return 0;
   }
 }
@@ -264,13 +229,13 @@ static element plain_c(const kernel *k, const kiln_loop_nest *nest, const int64_
       else if (inst->dtype == KILN_DTYPE_BOOL)
         r->i64 = is_float(from) ? a.f64 != 0 : a.i64 != 0;
       else
-        r->i64 = wrap_int(inst->dtype, (uint64_t)a.i64);
+        r->i64 = plain_wrap(inst->dtype, (uint64_t)a.i64);
     } else if (info->rule == KILN_LOOP_RULE_COMPARE) {
       r->i64 = is_float(from) ? compare_op(inst->op, a.f64, b.f64)
                               : compare_op(inst->op, (double)a.i64, (double)b.i64);
     } else if (is_float(inst->dtype)) {
       if (inst->op >= KILN_LOOP_exp) *exact = false;
-      r->f64 = float_op(inst->op, a.f64, b.f64);
+      r->f64 = plain_float(inst->op, a.f64, b.f64);
       /* Double rounding of + - * / sqrt is innocuous: 53 >= 2 * 24 + 2. */
       if (inst->dtype == KILN_DTYPE_F32) r->f64 = (double)(float)r->f64;
     } else {

@@ -1,6 +1,7 @@
 /* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every
  * back end and instruction set, against plain C, to the bit. Seeds are fixed. */
 #include "codegen_support.h"
+#include "test/unit/codegen/plain.h"
 
 enum { INPUTS = 2, MAX_OUTPUTS = 5, MOST = 1 << 17, LANES = KILN_REDUCE_LANES };
 
@@ -38,15 +39,6 @@ static void store_element(kiln_dtype dtype, char *data, int64_t at, element e) {
     case KILN_DTYPE_I32: ((int32_t *)(void *)data)[at] = (int32_t)e.i; break;
     case KILN_DTYPE_I64: ((int64_t *)(void *)data)[at] = e.i; break;
     default: ((uint8_t *)data)[at] = (uint8_t)e.i; break;
-  }
-}
-static int64_t wrap_int(kiln_dtype dtype, uint64_t v) {
-  switch (dtype) {
-    case KILN_DTYPE_U8: return (uint8_t)v;
-    case KILN_DTYPE_I8: return (int8_t)v;
-    case KILN_DTYPE_I32: return (int32_t)v;
-    case KILN_DTYPE_BOOL: return v & 1;
-    default: return (int64_t)v;
   }
 }
 
@@ -97,8 +89,8 @@ static element first_value(kiln_loop_opcode op, kiln_dtype dtype) {
 static element join(kiln_loop_opcode op, kiln_dtype dtype, element a, element b) {
   if (!is_float(dtype)) {
     switch (op) {
-      case KILN_LOOP_sum: return (element){.i = wrap_int(dtype, (uint64_t)a.i + (uint64_t)b.i)};
-      case KILN_LOOP_prod: return (element){.i = wrap_int(dtype, (uint64_t)a.i * (uint64_t)b.i)};
+      case KILN_LOOP_sum: return (element){.i = plain_wrap(dtype, (uint64_t)a.i + (uint64_t)b.i)};
+      case KILN_LOOP_prod: return (element){.i = plain_wrap(dtype, (uint64_t)a.i * (uint64_t)b.i)};
       case KILN_LOOP_amax: return a.i > b.i ? a : b;
       case KILN_LOOP_amin: return a.i < b.i ? a : b;
       case KILN_LOOP_any: return (element){.i = a.i | b.i};
@@ -220,7 +212,7 @@ static void run_inst(plain *p, int i) {
       r->f = round_to(inst->dtype, sub ? a.f - b.f : a.f * b.f);
     } else {
       const uint64_t x = (uint64_t)a.i, y = (uint64_t)b.i;
-      r->i = wrap_int(inst->dtype, sub ? x - y : x * y);
+      r->i = plain_wrap(inst->dtype, sub ? x - y : x * y);
     }
   } else if (inst->op == KILN_LOOP_xor) {
     r->i = a.i ^ b.i;
@@ -230,7 +222,7 @@ static void run_inst(plain *p, int i) {
     if (is_float(inst->dtype))
       r->f = inst->dtype == KILN_DTYPE_F32 ? (double)(float)a.i : (double)a.i;
     else
-      r->i = inst->dtype == KILN_DTYPE_BOOL ? a.i != 0 : wrap_int(inst->dtype, (uint64_t)a.i);
+      r->i = inst->dtype == KILN_DTYPE_BOOL ? a.i != 0 : plain_wrap(inst->dtype, (uint64_t)a.i);
   } else {
     fail_msg("no plain C for %s", kiln_loop_ops[inst->op].name);
   }
