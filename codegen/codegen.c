@@ -10,6 +10,7 @@
 #include "codegen/generator_version.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
+#include "codegen/loop/schedule.h"
 #include "codegen/object.h"
 #include "codegen/process.h"
 #include "runtime/kernel_shape.h"
@@ -24,6 +25,7 @@ typedef struct worker {
 
 struct kiln_codegen {
   kiln_env *env;      /* borrowed */
+  kiln_machine machine;
   kiln_job_lock lock; /* of the workers but for those that are held, of LLVM's opening, and of: */
   worker *workers;    /* as many as threads have compiled at a time */
   bool told;          /* that there is no LLVM */
@@ -42,13 +44,17 @@ typedef struct code {
   kiln__pages pages;
   kiln_eval_program *program;
   kiln_kernel_shape *shape;
+  kiln_kernel_pack *packs;
   void *object;
 } code;
 
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
+  kiln_machine machine;
+  KILN_TRY(kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine));
   kiln_codegen *codegen = kiln_mem_alloc_zero(env->mem, sizeof *codegen);
   if (!codegen) return kiln_status_oom();
   codegen->env = env;
+  codegen->machine = machine;
   codegen->apart = env->flags.compile_process;
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
@@ -158,8 +164,9 @@ static void give_worker(kiln_codegen *codegen, worker *w, const kiln_status *mis
 typedef struct llvm_job {
   kiln_codegen *codegen;
   const kiln_loop_fn *fn;
-  kiln_loop_flat flat; /* of it, and the text */
-  kiln_str text;
+  kiln_scheduled scheduled; /* of it, as LLVM is to run it */
+  kiln_loop_flat flat;      /* of that */
+  kiln_str text;            /* of both */
   kiln_digest digest;
   char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
@@ -167,12 +174,19 @@ typedef struct llvm_job {
   size_t size;
 } llvm_job;
 
-static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, kiln__llvm_product product,
-                         kiln_arena *scratch) {
-  llvm_job job = {.codegen = codegen, .fn = fn, .product = product};
+static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, bool schedules,
+                         kiln__llvm_product product, kiln_arena *scratch) {
+  llvm_job job = {.codegen = codegen, .fn = fn, .scheduled = {.fn = fn}, .product = product};
   const char *prefix = product == KILN__LLVM_PTX ? KILN_GPU_SYMBOL : KILN_KERNEL_SYMBOL;
-  job.flat = kiln_loop_flatten(fn, kiln__llvm_width(product), scratch);
   job.text = kiln_loop_print(fn, scratch);
+  if (schedules && product != KILN__LLVM_PTX) {
+    const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, scratch);
+    const kiln_str text = kiln_schedule_print(&schedule, scratch);
+    job.scheduled = kiln_schedule_apply(fn, &schedule, scratch);
+    job.text = kiln_str_from(kiln_arena_printf(scratch, KILN_STR_FMT KILN_STR_FMT,
+                                               KILN_STR_ARG(job.text), KILN_STR_ARG(text)));
+  }
+  job.flat = kiln_loop_flatten(job.scheduled.fn, kiln__llvm_width(product), scratch);
   job.digest = kiln_digest_bytes(job.text.data, job.text.len);
   memcpy(job.name, prefix, strlen(prefix));
   kiln_digest_format(job.digest, job.name + strlen(prefix));
@@ -229,6 +243,8 @@ void kiln_compiled_release(kiln_compiled *kernel) {
   kiln__pages_release(&c->pages);
   kiln_eval_destroy(c->program);
   if (c->shape) kiln_mem_free(c->mem, c->shape, c->shape->bytes);
+  if (c->packs)
+    kiln_mem_free(c->mem, c->packs, sizeof *c->packs * (size_t)c->public.info.pack_count);
   kiln_mem_free(c->mem, c->object, c->public.object_bytes);
   kiln_mem_free(c->mem, c, sizeof *c);
 }
@@ -263,13 +279,21 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
 }
 
 /* What callers must know; a shape becomes the kernel's own. */
-static kiln_status *describe(code *c, const kiln_loop_fn *fn, kiln_arena *scratch,
+static kiln_status *describe(code *c, const kiln_scheduled *scheduled, kiln_arena *scratch,
                              kiln_reason *out_reason) {
   const int lanes = c->program ? kiln_eval_columns() : KILN_LOOP_LANES;
   const int64_t own = c->program ? kiln_eval_own_bytes(c->program) : 0;
   *out_reason = KILN_REASON_too_long;
-  KILN_TRY(kiln_loop_info(fn, lanes, own, scratch, &c->public.info));
+  KILN_TRY(kiln_loop_info(scheduled->fn, lanes, own, scratch, &c->public.info));
   *out_reason = KILN_REASON_out_of_memory;
+  if (scheduled->pack_count) {
+    const size_t bytes = sizeof *c->packs * (size_t)scheduled->pack_count;
+    c->packs = kiln_mem_alloc(c->mem, bytes);
+    if (!c->packs) return kiln_status_oom();
+    memcpy(c->packs, scheduled->packs, bytes);
+    c->public.info.packs = c->packs;
+    c->public.info.pack_count = scheduled->pack_count;
+  }
   const kiln_kernel_shape *shape = c->public.info.shape;
   if (!shape) return NULL;
   c->public.info.shape = c->shape = kiln_mem_alloc(c->mem, shape->bytes);
@@ -284,7 +308,7 @@ static kiln_status *build(code *c, llvm_job *job, kiln_arena *scratch, kiln_reas
   } else {
     KILN_TRY(build_llvm(c, job, out_reason));
   }
-  return describe(c, job->fn, scratch, out_reason);
+  return describe(c, &job->scheduled, scratch, out_reason);
 }
 
 static void release_code(void *arg) { kiln_compiled_release(arg); }
@@ -356,7 +380,8 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) {
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
-  llvm_job job = make_job(codegen, fn, KILN__LLVM_OBJECT, scratch);
+  llvm_job job =
+      make_job(codegen, fn, backend == KILN_BACKEND_LLVM, KILN__LLVM_OBJECT, scratch);
   kiln_status *status = obtain(&job, backend, out_reason, out_code, out_made);
   kiln_arena_destroy(scratch);
   return status;
@@ -375,7 +400,7 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                                 [KILN_STAGE_ASM] = KILN__LLVM_ASM,
                                                 [KILN_STAGE_PTX] = KILN__LLVM_PTX};
   kiln_reason reason;
-  llvm_job job = make_job(codegen, fn, products[stage], arena);
+  llvm_job job = make_job(codegen, fn, true, products[stage], arena);
   KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);

@@ -26,6 +26,7 @@
 
 #include "base/budget.h"
 #include "base/sanitize.h"
+#include "codegen/loop/schedule.h"
 
 enum {
   POLL_MS = 5,          /* between two looks at the budget */
@@ -155,10 +156,10 @@ static kiln_status *serve_one(server *s, const request *r, kiln_reason *out_reas
   }
   *out_reason = KILN_REASON_llvm_failed;
   kiln_arena *arena = kiln_arena_scoped(s->env.mem);
-  kiln_loop_fn *fn;
-  KILN_TRY(kiln_loop_parse(kiln_str_make(text, r->text_size), arena, &fn));
+  kiln_scheduled scheduled;
+  KILN_TRY(kiln_scheduled_parse(kiln_str_make(text, r->text_size), arena, &scheduled));
   const kiln__llvm_product product = (kiln__llvm_product)r->product;
-  const kiln_loop_flat flat = kiln_loop_flatten(fn, kiln__llvm_width(product), arena);
+  const kiln_loop_flat flat = kiln_loop_flatten(scheduled.fn, kiln__llvm_width(product), arena);
   KILN_TRY(kiln__llvm_backend_compile(s->llvm, &flat, r->name, product, out_bytes, out_size));
   kiln_mem_free(s->env.mem, text, r->text_size);
   *out_reason = KILN_REASON_none;

@@ -74,6 +74,19 @@ enum {
 
 enum { KILN_KERNEL_DONORS = 4 };
 
+/* An input that the kernel wants in another order, which whoever calls it makes: with 2 loops, of 3
+ * and 5 iterations, one of them outside of the panels, and 100 columns in panels of 48, element
+ * [a][p][b][c] of the copy, (3, 3, 5, 48), is the input's element at offset + a * strides[0] + b *
+ * strides[1] + (48 p + c) * column, and 0 where 48 p + c is 100 or more. All are numbers of elements. */
+enum { KILN_KERNEL_PACK_RANK = 12 };
+typedef struct kiln_kernel_pack {
+  int input;
+  int item_size;   /* bytes */
+  int rank, outer; /* loops; how many of them stand outside of the panels */
+  int64_t sizes[KILN_KERNEL_PACK_RANK], strides[KILN_KERNEL_PACK_RANK];
+  int64_t offset, columns, column, panel;
+} kiln_kernel_pack;
+
 /* What there is to do. */
 typedef struct kiln_kernel_work {
   size_t scratch_bytes; /* for each call */
@@ -96,4 +109,6 @@ typedef struct kiln_kernel_info {
    * last time where that element of the output is written: in relu(x + 1), element k of the result
    * may take the place of x's. */
   uint32_t donors[KILN_KERNEL_DONORS];
+  int pack_count;
+  const kiln_kernel_pack *packs;
 } kiln_kernel_info;

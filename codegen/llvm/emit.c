@@ -73,9 +73,9 @@ static void emit_copies(const kiln__llvm_emitter *e, const nest_state *s, const 
       continue;
     kiln_dtype dtype = a->inst->dtype;
     LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, a->step));
-    LLVMValueRef place = offset_by(e, dtype, a->at, index);
+    LLVMValueRef outside = offset_by(e, dtype, a->at, index);
     LLVMValueRef slot = offset_by(e, dtype, a->buffer, l.counter);
-    LLVMValueRef from = drain ? slot : place, to = drain ? place : slot;
+    LLVMValueRef from = drain ? slot : outside, to = drain ? outside : slot;
     LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), from, "");
     LL->BuildStore(BUILD, element, to);
   }
@@ -206,18 +206,6 @@ static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
 
 /* -- Nests -- */
 
-/* A vector holds as many elements as floats fill a register; half as many where all numbers are of
- * 8 bytes. */
-static int width_of(const kiln_loop_nest *nest, const kiln__llvm_target *target) {
-  bool narrow = false, wide = false;
-  for (int i = 0; i < nest->body.count; i++) {
-    kiln_dtype dtype = nest->body.data[i].dtype;
-    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_NONE) continue;
-    *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
-  }
-  return wide && !narrow ? target->lanes / 2 : target->lanes;
-}
-
 LLVMValueRef kiln__llvm_emit_stack(kiln__llvm_emitter *e, kiln_dtype dtype, int64_t count) {
   LLVMBasicBlockRef here = LL->GetInsertBlock(BUILD);
   LL->PositionBuilderAtEnd(BUILD, e->entry);
@@ -291,19 +279,19 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
   s->levels = e->levels;
   s->accesses = e->accesses;
   e->nest = nest;
-  e->width = width_of(nest, e->target);
+  e->width = kiln_loop_width(nest, e->target->lanes);
   kiln_loop_levels(nest, s->levels);
-  const bool tree = has_loops(nest);
+  const bool loops = has_loops(nest);
   if (s->rank == 0) { /* one point: a loop of one turn, in which the stores stand */
     s->rank = 1;
     s->extents[0] = 1;
-    for (int i = 0; i < s->count && !tree; i++)
+    for (int i = 0; i < s->count && !loops; i++)
       if (nest->body.data[i].op == KILN_LOOP_store) s->levels[i] = 1;
   }
   LL->BuildCondBr(BUILD, emit_part(e, s, base), work, behind);
   LL->PositionBuilderAtEnd(BUILD, work);
-  if (nest->rank > 0 || !tree) kiln__llvm_emit_level(e, s, 0);
-  if (tree) {
+  if (nest->rank > 0 || !loops) kiln__llvm_emit_level(e, s, 0);
+  if (loops) {
     kiln__llvm_emit_tree(e, s);
   } else {
     find_accesses(e, s);
@@ -424,7 +412,8 @@ size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel) {
   const kiln_loop_fn *fn = kernel->fn;
   return ((size_t)(fn->buffers.count + 1 + fn->scalars.count) + steps_of(kernel)) *
              sizeof(LLVMValueRef) +
-         (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 4 * sizeof(int));
+         (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 5 * sizeof(int)) +
+         2 * kiln__llvm_tile_room(fn) * sizeof(LLVMValueRef);
 }
 
 /* Values and accesses of one nest at a time. */
@@ -437,11 +426,14 @@ static void divide_room(kiln__llvm_emitter *e, void *room) {
   e->reductions = e->values + most;
   e->fast = e->reductions + most;
   e->places = e->fast + most;
-  e->accesses = (access *)(void *)(e->places + most);
+  e->tile_values = e->places + most;
+  e->tile_places = e->tile_values + kiln__llvm_tile_room(e->fn);
+  e->accesses = (access *)(void *)(e->tile_places + kiln__llvm_tile_room(e->fn));
   e->levels = (int *)(void *)(e->accesses + most);
   e->scopes.parent = e->levels + most;
   e->scopes.depth = e->scopes.parent + most;
   e->scopes.end = e->scopes.depth + most;
+  e->tile_moves = e->scopes.end + most;
 }
 
 /* The function of kernel_abi.h; nests in turn, each its part of the box. */

@@ -26,6 +26,23 @@ typedef struct nest_state {
   LLVMValueRef mask;
 } nest_state;
 
+/* Where an instruction is emitted. */
+typedef struct place {
+  int loop;          /* whose iterations are lanes: its depth; -1: all lanes are alike */
+  LLVMValueRef left; /* of a partial step: its elements; NULL: all lanes are there */
+  LLVMValueRef mask;
+  LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_REDUCE_LANES */
+  LLVMValueRef *reductions; /* the accumulators that it adds to */
+} place;
+
+typedef struct tree {
+  kiln__llvm_emitter *e;
+  nest_state *s;
+  const kiln_loop_nest *nest;
+  kiln_loop_scopes scopes;
+  bool rows;
+} tree;
+
 static inline LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
   return LL->AppendBasicBlockInContext(e->context, e->function, "");
 }
@@ -143,6 +160,17 @@ void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level
 void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s);
 /* The body of one iteration, at which all counters stand: what moves with them, in numbers. */
 void kiln__llvm_emit_iteration(kiln__llvm_emitter *e, nest_state *s);
+/* A nest with a tile (emit_tile.c); values that the tiles of a kernel need, at most. */
+size_t kiln__llvm_tile_room(const kiln_loop_fn *fn);
+void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s);
+tree kiln__llvm_tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows);
+/* An instruction that is no loop and reduces nothing. */
+void kiln__llvm_emit_straight(const tree *t, int i, const place *p);
+/* A load of no local buffer, from that address. */
+LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, LLVMValueRef at);
+/* x * y + more, rounded once where the CPU can. */
+LLVMValueRef kiln__llvm_emit_product(kiln__llvm_emitter *e, LLVMValueRef x, LLVMValueRef y,
+                                     LLVMValueRef more);
 /* Memory of the function for `count` elements. */
 LLVMValueRef kiln__llvm_emit_stack(kiln__llvm_emitter *e, kiln_dtype dtype, int64_t count);
 /* -- emit_gpu.c -- */

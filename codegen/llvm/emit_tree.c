@@ -10,23 +10,6 @@
 
 enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
 
-/* Where an instruction is emitted. */
-typedef struct place {
-  int loop;          /* whose iterations are lanes: its depth; -1: all lanes are alike */
-  LLVMValueRef left; /* of a partial step: its elements; NULL: all lanes are there */
-  LLVMValueRef mask;
-  LLVMValueRef lane;        /* rows: of the step's first iteration, below KILN_REDUCE_LANES */
-  LLVMValueRef *reductions; /* the accumulators that it adds to */
-} place;
-
-typedef struct tree {
-  kiln__llvm_emitter *e;
-  nest_state *s;
-  const kiln_loop_nest *nest;
-  kiln_loop_scopes scopes;
-  bool rows;
-} tree;
-
 typedef struct range {
   LLVMValueRef first, last;
   int64_t count; /* -1: not known */
@@ -99,15 +82,12 @@ static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const plac
   return value;
 }
 
-static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
+LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, LLVMValueRef at) {
   kiln__llvm_emitter *e = t->e;
   const kiln_loop_inst *inst = &t->nest->body.data[number];
-  const int depth = t->scopes.depth[number], align = kiln_loop_size(inst->dtype);
+  const int align = kiln_loop_size(inst->dtype);
   LLVMTypeRef type = memory_vector(e, inst->dtype);
-  if (is_local(t, inst) && !t->rows) {
-    return from_memory(e, inst->dtype, load_aligned(e, type, local_address(t, inst, depth), align));
-  }
-  LLVMValueRef at = address_of(e, t->s, inst, depth), value;
+  LLVMValueRef value;
   const kiln_dim step = p->loop < 0 ? 0 : inst->strides[p->loop];
   if (step == 0) {
     value = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), at, "");
@@ -124,6 +104,18 @@ static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
     value = gather(t, inst, p, at, step);
   }
   return from_memory(e, inst->dtype, value);
+}
+
+static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[number];
+  const int depth = t->scopes.depth[number], align = kiln_loop_size(inst->dtype);
+  if (is_local(t, inst) && !t->rows) {
+    return from_memory(e, inst->dtype,
+                       load_aligned(e, memory_vector(e, inst->dtype), local_address(t, inst, depth),
+                                    align));
+  }
+  return kiln__llvm_emit_load_at(t, number, p, address_of(e, t->s, inst, depth));
 }
 
 /* Element by element: all lanes, or those that exist. */
@@ -311,17 +303,20 @@ static void accumulate(const tree *t, int i, const place *p) {
     find(t, i, x, at, lane, mask);
     return;
   }
-  LLVMValueRef old = load_vector(t, at, dtype), sum;
-  if (inst->op != KILN_LOOP_dot) {
-    sum = kiln__llvm_emit_join(e, inst->op, dtype, old, x);
-  } else if (e->target->isa == KILN_ISA_V2) {
-    sum = binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), old);
-  } else {
-    LLVMTypeRef type = LL->TypeOf(old);
-    LLVMValueRef args[3] = {x, y, old};
-    sum = kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3);
-  }
-  store_vector(t, at, dtype, sum);
+  LLVMValueRef old = load_vector(t, at, dtype);
+  store_vector(t, at, dtype,
+               kiln_loop_multiplies(inst->op)
+                   ? kiln__llvm_emit_product(e, x, y, old)
+                   : kiln__llvm_emit_join(e, inst->op, dtype, old, x));
+}
+
+LLVMValueRef kiln__llvm_emit_product(kiln__llvm_emitter *e, LLVMValueRef x, LLVMValueRef y,
+                                     LLVMValueRef more) {
+  LLVMTypeRef type = LL->TypeOf(more);
+  LLVMValueRef args[3] = {x, y, more};
+  return e->target->isa == KILN_ISA_V2
+             ? binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), more)
+             : kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3);
 }
 
 /* Lanes `by` further in the vector, in the first ones. */
@@ -510,8 +505,20 @@ static void emit_body_loop(const tree *t, int open, const place *p) {
   }
 }
 
-static void emit_range(const tree *t, int begin, int end, const place *p) {
+void kiln__llvm_emit_straight(const tree *t, int i, const place *p) {
   kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  if (inst->op == KILN_LOOP_store) {
+    emit_store(t, i, p);
+  } else {
+    e->values[i] = inst->op == KILN_LOOP_load ? emit_load(t, i, p)
+                   : inst->op == KILN_LOOP_index
+                       ? indices_of(e, t->s, inst, t->scopes.depth[i], p->loop)
+                       : kiln__llvm_emit_value(e, inst);
+  }
+}
+
+static void emit_range(const tree *t, int begin, int end, const place *p) {
   for (int i = begin; i < end; i++) {
     const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i)) {
@@ -519,13 +526,8 @@ static void emit_range(const tree *t, int begin, int end, const place *p) {
       i = t->scopes.end[i];
     } else if (kiln_loop_reduces(inst->op)) {
       accumulate(t, i, p);
-    } else if (inst->op == KILN_LOOP_store) {
-      emit_store(t, i, p);
-    } else if (t->s->levels[i] == t->s->rank) { /* else it stands further out already */
-      e->values[i] = inst->op == KILN_LOOP_load ? emit_load(t, i, p)
-                     : inst->op == KILN_LOOP_index
-                         ? indices_of(e, t->s, inst, t->scopes.depth[i], p->loop)
-                         : kiln__llvm_emit_value(e, inst);
+    } else if (inst->op == KILN_LOOP_store || t->s->levels[i] == t->s->rank) {
+      kiln__llvm_emit_straight(t, i, p); /* else it stands further out already */
     }
   }
 }
@@ -568,19 +570,23 @@ static void emit_nest_loops(const tree *t, int depth) {
   }
 }
 
-static tree tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows) {
+tree kiln__llvm_tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows) {
   tree t = {.e = e, .s = s, .nest = e->nest, .rows = rows, .scopes = e->scopes};
   kiln_loop_find_scopes(e->nest, &t.scopes);
   return t;
 }
 
 void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s) {
-  const tree t = tree_of(e, s, kiln_loop_strips_body(e->nest));
+  if (e->nest->tile.rows) {
+    kiln__llvm_emit_tile(e, s);
+    return;
+  }
+  const tree t = kiln__llvm_tree_of(e, s, kiln_loop_strips_body(e->nest));
   s->rank = e->nest->rank;
   emit_nest_loops(&t, 0);
 }
 
 void kiln__llvm_emit_iteration(kiln__llvm_emitter *e, nest_state *s) {
-  const tree t = tree_of(e, s, false);
+  const tree t = kiln__llvm_tree_of(e, s, false);
   emit_range(&t, 0, s->count, &(place){.loop = -1, .reductions = e->reductions});
 }

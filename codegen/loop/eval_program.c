@@ -333,7 +333,7 @@ static size_t add_reduction(eval_nest *nest, const sorted *s, const kiln_eval_ta
   if (find) {
     r->find = table->finders[e->inst.op == KILN_LOOP_argmin][r->type];
   } else {
-    const kiln_loop_opcode op = e->inst.op == KILN_LOOP_dot ? KILN_LOOP_sum : e->inst.op;
+    const kiln_loop_opcode op = kiln_loop_multiplies(e->inst.op) ? KILN_LOOP_sum : e->inst.op;
     r->fns = table->reducers[e->inst.op][r->type];
     r->fns.fold = table->reducers[op][r->type].fold;
     r->combine = table->ops[op][r->type];

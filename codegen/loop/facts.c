@@ -5,6 +5,7 @@
 #include "runtime/kernel_shape.h"
 
 bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
+  if (nest->tile.rows) return false;
   int body = 0, outer = 0, depth = nest->rank;
   bool loops = false;
   for (int i = 0; i < nest->body.count; i++) {
@@ -17,6 +18,16 @@ bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
     outer += nest->rank > 0 && inst->strides[nest->rank - 1] == 1;
   }
   return loops && (body >= outer || nest->rank == 0);
+}
+
+int kiln_loop_width(const kiln_loop_nest *nest, int lanes) {
+  bool narrow = false, wide = false;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_dtype dtype = nest->body.data[i].dtype;
+    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_NONE) continue;
+    *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
+  }
+  return wide && !narrow ? lanes / 2 : lanes;
 }
 
 double kiln_loop_first_f(kiln_loop_opcode op) {
@@ -72,16 +83,25 @@ static kiln_dim place_locals(const kiln_loop_fn *fn, int lanes, int64_t first,
   return kiln_sum_dim(fn->dims, at);
 }
 
+enum { FEW_TILES = 8 };
+
 int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
   const bool all = nest->rank <= 1 || kiln_loop_strips_body(nest);
-  const int axes = all ? nest->rank : nest->rank - 1;
+  const int axes = all ? nest->rank : nest->rank - 1 - !kiln_loop_cuts_tile(nest);
   return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
+}
+bool kiln_loop_cuts_tile(const kiln_loop_nest *nest) {
+  if (!nest->tile.rows) return true;
+  const kiln_dim rows = nest->extents[nest->rank - 2];
+  return !kiln_dim_is_number(rows) || rows >= FEW_TILES * nest->tile.rows;
 }
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
   return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
 }
 
 _Static_assert((int)KILN_LOOP_FIRST_MATH == (int)KILN_LOOP_ge + 1, "");
+
+#define TILE_COST 0.02 /* ns, of a product in a tile */
 
 double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
   switch (inst->op) {
@@ -202,6 +222,12 @@ static void add_part(parts *p, kiln_dim runs, double cost) {
   }
 }
 
+/* In the loops of a tile loads cost nothing beside the products. */
+static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, bool in_loop) {
+  const bool in_tile = nest->tile.rows && in_loop;
+  return !in_tile ? kiln_loop_inst_cost(inst) : kiln_loop_multiplies(inst->op) ? TILE_COST : 0;
+}
+
 static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *p) {
   kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0};
   int open = 0;
@@ -215,7 +241,7 @@ static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *
     } else if (rule == KILN_LOOP_RULE_END) {
       runs = around[--open];
     } else {
-      add_part(p, runs, kiln_loop_inst_cost(inst));
+      add_part(p, runs, cost_of(nest, inst, open > 0));
     }
   }
 }

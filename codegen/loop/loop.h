@@ -86,11 +86,19 @@ typedef struct kiln_loop_inst {
   } imm;
 } kiln_loop_inst;
 
+/* How a back end runs the two innermost loops of a nest (schedule.h): `rows` iterations of the outer
+ * one at once, and all of the inner one, `width` of them in a vector. */
+typedef struct kiln_loop_tile {
+  int rows;   /* 0: there is no tile */
+  int packed; /* the input whose vectors are whole, however far the inner loop goes; -1: none */
+} kiln_loop_tile;
+
 typedef struct kiln_loop_nest {
   int rank;                             /* with the loops of the body at most KILN_LOOP_MAX_RANK */
   int open;                             /* loops of the body that are not closed yet */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
   KILN_VEC(kiln_loop_inst) body;
+  kiln_loop_tile tile; /* set by a schedule alone; no part of the text */
 } kiln_loop_nest;
 
 typedef struct kiln_loop_buffer {
@@ -190,6 +198,11 @@ static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
          kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
 }
 
+/* Whether what is reduced are products of two. */
+static inline bool kiln_loop_multiplies(kiln_loop_opcode op) {
+  return op == KILN_LOOP_dot || op == KILN_LOOP_contract;
+}
+
 /* The loops of the body that move an access, innermost first, without those of one iteration and
  * with those as one that it walks as one. Gives their number. */
 typedef struct kiln_loop_move {
@@ -228,10 +241,15 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
 /* How many axes a nest has, and its extent of one; 1 of one that it has not. */
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
+/* Whether a box may cut the loop whose iterations a tile takes: few of them stay together. */
+bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
 /* Its symbols are s0 up to that number. */
 int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 
 enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code */
+/* Elements of a nest's vectors where a register holds `lanes` floats: half as many where all numbers
+ * are of 8 bytes. */
+int kiln_loop_width(const kiln_loop_nest *nest, int lanes);
 
 /* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that
  * are the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's

@@ -1,0 +1,170 @@
+/* contract.c: contractions in loop IR, as their schedules have them: linear(x, w) + b and relu for
+ * m rows, n columns and k products, in microseconds, GFLOP/s, and as a share of the FMA peak that is
+ * measured beside it.
+ *
+ *   taskset -c 0 build/bench/bench_contract [--isa v2|avx2|avx512] [--machine TEXT] [M N K]
+ *
+ * Results are compared with sums in double. Medians. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "codegen/codegen.h"
+#include "codegen/loop/schedule.h"
+#include "runtime/pack.h"
+
+enum { TIMES = 31 };
+
+static void expect(kiln_status *status) {
+  if (!status) return;
+  fprintf(stderr, "bench_contract: %s\n", kiln_status_report(status));
+  exit(2);
+}
+
+static const int64_t shapes[][3] = {
+    {2, 256, 256},   {5, 256, 1024},  {8, 512, 512},    {16, 1024, 256}, {32, 256, 256},
+    {32, 1024, 256}, {32, 256, 1024}, {128, 768, 768},  {128, 3072, 768}, {128, 768, 3072},
+    {512, 512, 512}, {197, 384, 384}, {196, 1000, 512}, {1024, 64, 576},
+};
+
+static const char kernel_text[] =
+    "kernel {\n in b0: f32[%d, %d] [%d, 1]\n in b1: f32[%d, %d] [%d, 1]\n in b2: f32[%d] [1]\n"
+    " out b3: f32[%d, %d] [%d, 1]\n nest [%d, %d] {\n reduce %d {\n"
+    " %%1 = load f32 b0 + 0 [%d, 0, 1]\n %%2 = load f32 b1 + 0 [0, %d, 1]\n"
+    " %%3 = contract f32 %%1, %%2 over 1\n }\n %%5 = load f32 b2 + 0 [0, 1]\n"
+    " %%6 = add f32 %%3, %%5\n %%7 = const f32 0\n %%8 = max f32 %%6, %%7\n"
+    " store f32 b3 + 0 [%d, 1], %%8\n }\n}\n";
+
+static float *numbers(int64_t count, uint64_t seed) {
+  float *out = aligned_alloc(64, ((size_t)count * sizeof *out + 63) / 64 * 64);
+  for (int64_t i = 0; i < count; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    out[i] = (float)((double)(seed >> 40) / (1 << 24) - 0.5);
+  }
+  return out;
+}
+
+/* Independent multiplications and additions in registers: GFLOP/s. */
+enum { CHAINS = 12, STEPS = 100000, TURNS = 15 };
+#define PEAK(name, lanes, features)                                                        \
+  typedef float name##_vector __attribute__((vector_size(4 * lanes)));                     \
+  __attribute__((target(features))) static void name(void) {                               \
+    name##_vector a[CHAINS], x = (name##_vector){0} + 0.999f;                              \
+    for (int i = 0; i < CHAINS; i++) a[i] = (name##_vector){0} + (float)i;                 \
+    for (int n = 0; n < STEPS; n++) {                                                      \
+      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + x;       \
+    }                                                                                      \
+    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));                   \
+  }
+PEAK(peak_v2, 4, "sse4.2")
+PEAK(peak_avx2, 8, "avx2,fma")
+PEAK(peak_avx512, 16, "avx512f,fma")
+
+static double peak(kiln_isa isa) {
+  static void (*const work[])(void) = {peak_v2, peak_avx2, peak_avx512};
+  const double flops = 2.0 * CHAINS * STEPS * (4 << isa);
+  double best = 0;
+  for (int turn = 0; turn < TURNS; turn++) {
+    const uint64_t begin = kiln_now_ns();
+    work[isa]();
+    const double rate = flops / (double)(kiln_now_ns() - begin);
+    if (rate > best) best = rate;
+  }
+  return best;
+}
+
+typedef struct bench {
+  kiln_env *env;
+  kiln_codegen *codegen;
+  double peak;
+} bench;
+
+static double worst_of(int64_t m, int64_t n, int64_t k, const float *x, const float *w,
+                       const float *b, const float *y) {
+  double worst = 0;
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < n; j++) {
+      double sum = b[j], size = fabs(b[j]);
+      for (int64_t p = 0; p < k; p++) {
+        sum += (double)x[i * k + p] * (double)w[j * k + p];
+        size += fabs((double)x[i * k + p] * (double)w[j * k + p]);
+      }
+      const double error = fabs((sum > 0 ? sum : 0) - (double)y[i * n + j]) / size;
+      if (!(error <= worst)) worst = error;
+    }
+  }
+  return worst;
+}
+
+static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
+  kiln_arena *arena;
+  expect(kiln_arena_create(b->env->mem, &arena));
+  char text[2048];
+  kiln_loop_fn *fn;
+  kiln_compiled *code;
+  kiln_reason reason;
+  const int M = (int)m, N = (int)n, K = (int)k;
+  snprintf(text, sizeof text, kernel_text, M, K, K, N, K, K, N, M, N, N, M, N, K, K, K, N);
+  expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
+  expect(kiln_codegen_compile(b->codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
+  float *x = numbers(m * k, 1), *w = numbers(n * k, 2), *bias = numbers(n, 3), *y = numbers(m * n, 4);
+  const void *data[4] = {x, w, bias, y};
+  void *copies[4] = {0};
+  for (int i = 0; i < code->info.pack_count; i++) {
+    const kiln_kernel_pack *pack = &code->info.packs[i];
+    size_t bytes;
+    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
+    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    kiln_pack_copy(pack, data[pack->input], copies[i]);
+    data[pack->input] = copies[i];
+  }
+  const kiln_kernel_args args = {.data = (void *const *)data};
+  double times[TIMES];
+  for (int t = -3; t < TIMES; t++) {
+    const uint64_t begin = kiln_now_ns();
+    int calls = 0;
+    while (kiln_now_ns() - begin < 2000000 || calls == 0) {
+      code->fn(&args, &code->info.work.grid);
+      calls++;
+    }
+    if (t >= 0) times[t] = (double)(kiln_now_ns() - begin) / calls;
+  }
+  const double ns = bench_median(times, TIMES), gflops = 2.0 * (double)m * (double)n * (double)k / ns;
+  printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e\n", M, N, K,
+         ns * 1e-3, gflops, 100 * gflops / b->peak, (double)code->compile_ns * 1e-6,
+         worst_of(m, n, k, x, w, bias, y));
+  for (int i = 0; i < 4; i++) free(copies[i]);
+  free(x), free(w), free(bias), free(y);
+  kiln_compiled_release(code);
+  kiln_arena_destroy(arena);
+}
+
+int main(int argc, char **argv) {
+  char *options[3] = {0}, isa[64], machine[256];
+  int64_t shape[3];
+  int at = 1, given = 0;
+  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+    const bool is_isa = strcmp(argv[at], "--isa") == 0;
+    char *to = is_isa ? isa : machine;
+    snprintf(to, 64, "%s=%s", is_isa ? "isa" : "machine", argv[at + 1]);
+    options[given++] = to;
+    if (given == 2) break;
+  }
+  bench b = {0};
+  expect(kiln_env_create_with(NULL, options, &b.env));
+  expect(kiln_codegen_create(b.env, &b.codegen));
+  b.peak = peak(b.env->isa);
+  printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
+  for (int i = 0; i < 3 && at + 2 < argc + i; i++) shape[i] = atoll(argv[at + i]);
+  if (at + 2 < argc) {
+    run(&b, shape[0], shape[1], shape[2]);
+  } else {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+      run(&b, shapes[i][0], shapes[i][1], shapes[i][2]);
+  }
+  kiln_codegen_destroy(b.codegen);
+  kiln_env_destroy(b.env);
+  return 0;
+}

@@ -1,0 +1,323 @@
+/* emit_tile.c: nests with a tile: contractions in registers.
+ *
+ * All of the innermost loop, some vectors, and some iterations of the loop around it, the rows, are
+ * emitted at once: each instruction once for each row and vector, or once for all rows (vectors)
+ * where it does not move with them. What is contracted stands in an accumulator for each, in memory
+ * that the passes make registers of. Of out[i][j] = sum of x[i][k] * w[k][j], with 2 rows and 2
+ * vectors, an iteration of k is
+ *
+ *   w0 = w[k][0..], x0 = splat x[0][k], s00 += x0 * w0, w1 = w[k][8..], s01 += x0 * w1,
+ *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
+ *
+ * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which take
+ * the iterations in turn: each waits for its last sum. */
+#include "codegen/llvm/emit_state.h"
+#include "codegen/loop/schedule.h"
+
+enum {
+  UNROLL = 4, /* iterations of the innermost loop of a contraction */
+  BUSY = 8,   /* accumulators that keep the CPU busy */
+  MAX_VECTORS = KILN_SCHEDULE_MAX_PANEL
+};
+
+/* Which of a tile's loops an instruction moves with. */
+enum { ROWS = 1, VECTORS = 2 };
+
+typedef struct tile {
+  const tree *t;
+  kiln__contraction c;
+  int row_loop, rows, vectors, chains;
+  LLVMValueRef first_row;
+} tile;
+
+static int vectors_of(const kiln_loop_nest *nest, int width) {
+  return ((int)nest->extents[nest->rank - 1] + width - 1) / width;
+}
+
+/* Vectors may have one element of a kernel's only. */
+size_t kiln__llvm_tile_room(const kiln_loop_fn *fn) {
+  size_t most = 0;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    if (!nest->tile.rows) continue;
+    const size_t room = (size_t)nest->tile.rows * (size_t)nest->extents[nest->rank - 1] *
+                        (size_t)nest->body.count;
+    if (room > most) most = room;
+  }
+  return most;
+}
+
+static LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int vector) {
+  return table + (row * x->vectors + vector) * x->t->nest->body.count;
+}
+
+/* -- What moves -- */
+
+static bool is_outside(const tile *x, int i) {
+  return x->t->nest->body.data[i].op != KILN_LOOP_store && x->t->s->levels[i] <= x->row_loop;
+}
+
+static void find_moves(const tile *x) {
+  const kiln_loop_nest *nest = x->t->nest;
+  int *moves = x->t->e->tile_moves;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    moves[i] = inst->op == KILN_LOOP_store ? ROWS | VECTORS : 0;
+    if (kiln_loop_has_map(inst)) {
+      if (inst->strides[x->row_loop] != 0) moves[i] |= ROWS;
+      if (inst->strides[x->row_loop + 1] != 0) moves[i] |= VECTORS;
+    }
+    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
+  }
+}
+
+/* -- One row and vector at a time -- */
+
+/* The counters stand there; `whole`: vectors have all elements. */
+static place go_to(const tile *x, int row, int vector, bool whole) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int width = e->width, inner = x->row_loop + 1;
+  const int left = (int)x->t->nest->extents[inner] - vector * width;
+  place p = {.loop = inner, .reductions = e->reductions};
+  x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
+  x->t->s->counters[inner] = kiln__llvm_emit_index(e, vector * width);
+  if (left < width && !whole) {
+    p.left = kiln__llvm_emit_index(e, left);
+    p.mask = kiln__llvm_emit_mask(e, p.left);
+  }
+  return p;
+}
+
+/* Whether the value is that of another row or vector, from which it is taken. */
+static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int vector) {
+  const int moves = x->t->e->tile_moves[i];
+  const int from_row = moves & ROWS ? row : 0, from_vector = moves & VECTORS ? vector : 0;
+  if (from_row == row && from_vector == vector) return false;
+  values_at(x, table, row, vector)[i] = values_at(x, table, from_row, from_vector)[i];
+  return true;
+}
+
+/* Instructions [begin, end), which reduce nothing. */
+static void emit_straight(const tile *x, int begin, int end) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int row = 0; row < x->rows; row++) {
+    for (int vector = 0; vector < x->vectors; vector++) {
+      const place p = go_to(x, row, vector, false);
+      e->values = values_at(x, e->tile_values, row, vector);
+      for (int i = begin; i < end; i++) {
+        if (!is_outside(x, i) && !take_known(x, e->tile_values, i, row, vector))
+          kiln__llvm_emit_straight(x->t, i, &p);
+      }
+    }
+  }
+}
+
+/* -- Contractions -- */
+
+static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
+  return inst->op == KILN_LOOP_load && inst->index == x->t->nest->tile.packed;
+}
+
+/* Addresses at the first iteration of the body's loops, and accumulators. */
+static void begin_contractions(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (inst->op != KILN_LOOP_load && inst->op != KILN_LOOP_contract) continue;
+    for (int row = 0; row < x->rows; row++) {
+      for (int vector = 0; vector < x->vectors; vector++) {
+        LLVMValueRef *to = values_at(x, e->tile_places, row, vector);
+        if (inst->op == KILN_LOOP_contract) {
+          to[i] = kiln__llvm_emit_stack(e, inst->dtype, x->chains * e->width);
+          LLVMValueRef zero = LL->ConstNull(kiln__llvm_emit_vector_type(e, inst->dtype));
+          for (int c = 0; c < x->chains; c++)
+            store_aligned(e, zero,
+                          offset_by(e, inst->dtype, to[i], kiln__llvm_emit_index(e, c * e->width)),
+                          kiln_loop_size(inst->dtype));
+        } else if (!take_known(x, e->tile_places, i, row, vector)) {
+          (void)go_to(x, row, vector, true);
+          to[i] = address_of(e, x->t->s, inst, x->t->nest->rank);
+        }
+      }
+    }
+  }
+}
+
+static void contract(const tile *x, int i, int row, int vector, int chain) {
+  kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+  const int align = kiln_loop_size(inst->dtype);
+  LLVMValueRef at = values_at(x, e->tile_places, row, vector)[i];
+  at = offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, chain * e->width));
+  LLVMValueRef sum = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype), at, align);
+  sum = kiln__llvm_emit_product(e, e->values[inst->args[0]], e->values[inst->args[1]], sum);
+  store_aligned(e, sum, at, align);
+}
+
+static LLVMValueRef load(const tile *x, int i, int row, int vector, const place *p) {
+  kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+  LLVMValueRef index = kiln__llvm_emit_index(e, 0);
+  for (int d = x->t->nest->rank; d < x->t->nest->rank + x->c.loops; d++) {
+    if (inst->strides[d] == 0) continue;
+    LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
+    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
+  }
+  LLVMValueRef at = values_at(x, e->tile_places, row, vector)[i];
+  return kiln__llvm_emit_load_at(x->t, i, p, offset_by(e, inst->dtype, at, index));
+}
+
+/* One iteration of the innermost loop, at which its counter stands. */
+static void emit_iteration(const tile *x, int chain) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int row = 0; row < x->rows; row++) {
+    for (int vector = 0; vector < x->vectors; vector++) {
+      e->values = values_at(x, e->tile_values, row, vector);
+      for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
+        const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+        if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_END) continue;
+        if (inst->op == KILN_LOOP_contract) {
+          contract(x, i, row, vector, chain);
+        } else if (!is_outside(x, i) && !take_known(x, e->tile_values, i, row, vector)) {
+          const place p = go_to(x, row, vector, is_packed(x, inst));
+          if (inst->op == KILN_LOOP_load) {
+            e->values[i] = load(x, i, row, vector, &p);
+          } else {
+            kiln__llvm_emit_straight(x->t, i, &p);
+          }
+        }
+      }
+    }
+  }
+}
+
+static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
+  kiln__llvm_emitter *e = x->t->e;
+  const bool is_number = kiln_dim_is_number(extent);
+  LLVMValueRef *counter = &x->t->s->counters[depth], *end = &(LLVMValueRef){NULL};
+  LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
+  *end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -UNROLL));
+  if (!is_number || extent >= UNROLL) {
+    LLVMBasicBlockRef behind = NULL;
+    if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, *end, ""));
+    loop l = loop_begin(e, zero);
+    for (int u = 0; u < UNROLL; u++) {
+      *counter = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, u));
+      emit_iteration(x, u % x->chains);
+    }
+    loop_end(e, l, UNROLL, *end);
+    if (behind) end_if(e, behind);
+  }
+  if (is_number && extent % UNROLL == 0) return;
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, *end, last, ""));
+  loop l = loop_begin(e, *end);
+  *counter = l.counter;
+  emit_iteration(x, 0);
+  loop_end(e, l, 1, last);
+  end_if(e, behind);
+}
+
+static void emit_loops(const tile *x, int number) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int depth = x->t->nest->rank + number;
+  const kiln_dim extent = x->t->nest->body.data[x->c.first_open + number].offset;
+  if (number == x->c.loops - 1) {
+    emit_inner_loop(x, depth, extent);
+    return;
+  }
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  x->t->s->counters[depth] = l.counter;
+  emit_loops(x, number + 1);
+  loop_end(e, l, 1, kiln__llvm_emit_dim(e, extent));
+}
+
+static void end_contractions(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (inst->op != KILN_LOOP_contract) continue;
+    LLVMTypeRef type = kiln__llvm_emit_vector_type(e, inst->dtype);
+    for (int k = 0; k < x->rows * x->vectors; k++) {
+      LLVMValueRef at = e->tile_places[k * x->t->nest->body.count + i], sum = NULL;
+      for (int c = 0; c < x->chains; c++) {
+        LLVMValueRef part = offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, c * e->width));
+        part = load_aligned(e, type, part, kiln_loop_size(inst->dtype));
+        sum = sum ? binary(e, LLVMFAdd, sum, part) : part;
+      }
+      e->tile_values[k * x->t->nest->body.count + i] = sum;
+    }
+  }
+}
+
+/* -- Tiles -- */
+
+static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
+  const tree *t = whole->t;
+  kiln__llvm_emitter *e = t->e;
+  LLVMValueRef *outer = e->values;
+  const int count = t->nest->body.count;
+  tile x = *whole;
+  x.rows = rows;
+  x.first_row = first_row;
+  for (x.chains = 1; x.chains < UNROLL && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
+  for (int k = 0; k < rows * x.vectors; k++) {
+    for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
+  }
+  emit_straight(&x, 0, x.c.first_open);
+  begin_contractions(&x);
+  emit_loops(&x, 0);
+  end_contractions(&x);
+  emit_straight(&x, x.c.end + 1, count);
+  e->values = outer;
+}
+
+/* Whether that many rows are ever left over: boxes cut anywhere, where they cut. */
+static bool is_left_over(const tree *t, int rows) {
+  const kiln_dim all = t->nest->extents[t->nest->rank - 2];
+  if (!kiln_dim_is_number(all) || kiln_loop_cuts_tile(t->nest)) return true;
+  return all % t->nest->tile.rows & rows;
+}
+
+static void emit_row_loop(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int rows = x->t->nest->tile.rows;
+  LLVMValueRef first = x->t->s->first[x->row_loop], last = x->t->s->last[x->row_loop];
+  LLVMValueRef left = LL->BuildBinOp(BUILD, LLVMURem, binary(e, LLVMSub, last, first),
+                                     kiln__llvm_emit_index(e, rows), "");
+  LLVMValueRef end = binary(e, LLVMSub, last, left);
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+  loop l = loop_begin(e, first);
+  emit_rows(x, rows, l.counter);
+  loop_end(e, l, rows, end);
+  end_if(e, behind);
+  for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {
+    if (some >= rows || !is_left_over(x->t, some)) continue;
+    LLVMValueRef these = binary(e, LLVMAnd, left, kiln__llvm_emit_index(e, some));
+    behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, these, kiln__llvm_emit_index(e, 0), ""));
+    emit_rows(x, some, end);
+    end_if(e, behind);
+    end = binary(e, LLVMAdd, end, these);
+  }
+}
+
+static void emit_outer_loops(const tile *x, int depth) {
+  kiln__llvm_emitter *e = x->t->e;
+  if (depth == x->row_loop) {
+    emit_row_loop(x);
+    return;
+  }
+  loop l = loop_begin(e, x->t->s->first[depth]);
+  x->t->s->counters[depth] = l.counter;
+  kiln__llvm_emit_level(e, x->t->s, depth + 1);
+  emit_outer_loops(x, depth + 1);
+  loop_end(e, l, 1, x->t->s->last[depth]);
+}
+
+void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s) {
+  const tree t = kiln__llvm_tree_of(e, s, false);
+  tile x = {.t = &t, .row_loop = e->nest->rank - 2, .vectors = vectors_of(e->nest, e->width)};
+  s->rank = e->nest->rank;
+  (void)kiln__find_contraction(e->fn, e->nest, &t.scopes, &x.c); /* it was verified */
+  find_moves(&x);
+  emit_outer_loops(&x, 0);
+}

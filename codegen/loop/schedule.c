@@ -1,0 +1,389 @@
+/* schedule.c: schedules as text, what is legal, and what they make of a kernel. */
+#include "codegen/loop/schedule.h"
+
+#include <string.h>
+
+#include "base/cursor.h"
+
+#define REFUSE(number, ...) \
+  return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "nest %d", number)
+
+/* -- Text -- */
+
+static bool is_empty(const kiln_schedule_nest *n) { return n->panel == 0; }
+
+kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena) {
+  kiln_text text = kiln_text_in(arena);
+  bool any = false;
+  for (int i = 0; i < schedule->count; i++) {
+    const kiln_schedule_nest *n = &schedule->nests[i];
+    if (is_empty(n)) continue;
+    if (!any) kiln_text_puts(&text, "schedule {\n");
+    any = true;
+    kiln_text_printf(&text, "  nest %d: panel i%d %d", i, n->panel_loop, n->panel);
+    if (n->pack >= 0) kiln_text_printf(&text, ", pack b%d", n->pack);
+    if (n->tile) kiln_text_printf(&text, ", tile i%d %d", n->tile_loop, n->tile);
+    kiln_text_putc(&text, '\n');
+  }
+  if (any) kiln_text_puts(&text, "}\n");
+  return kiln_text_str(&text);
+}
+
+static int line_of(const kiln_cursor *c) {
+  int line = 1;
+  for (const char *at = c->begin; at < c->at; at++) line += *at == '\n';
+  return line;
+}
+#define FAIL(c, ...)                                                                          \
+  return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "schedule, line %d", \
+                          line_of(c))
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* A number of [0, most) behind a word. */
+static kiln_status *parse_number(kiln_cursor *c, const char *word, int64_t most, int *out) {
+  int64_t value;
+  if (!kiln_cursor_accept(c, word)) FAIL(c, "'%s' was expected", word);
+  kiln_cursor_skip(c);
+  if (!kiln_str_parse_i64(kiln_cursor_take(c, is_digit), &value)) FAIL(c, "no number");
+  if (value >= most) FAIL(c, "%lld is too large", (long long)value);
+  *out = (int)value;
+  return NULL;
+}
+
+static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_schedule *schedule) {
+  int number;
+  KILN_TRY(parse_number(c, "nest", schedule->count, &number));
+  kiln_schedule_nest *n = &schedule->nests[number];
+  if (!is_empty(n)) FAIL(c, "nest %d has a schedule already", number);
+  if (!kiln_cursor_accept(c, ":")) FAIL(c, "':' was expected");
+  if (!kiln_cursor_accept(c, "panel")) FAIL(c, "'panel' was expected");
+  KILN_TRY(parse_number(c, "i", KILN_LOOP_MAX_RANK, &n->panel_loop));
+  KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_PANEL + 1, &n->panel));
+  if (n->panel == 0) FAIL(c, "a panel of nothing");
+  while (kiln_cursor_accept(c, ",")) {
+    if (n->pack < 0 && kiln_cursor_accept(c, "pack")) {
+      KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->pack));
+    } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
+      KILN_TRY(parse_number(c, "i", KILN_LOOP_MAX_RANK, &n->tile_loop));
+      KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_ROWS + 1, &n->tile));
+      if (n->tile == 0) FAIL(c, "a tile of nothing");
+    } else {
+      FAIL(c, "'pack' or 'tile' was expected, once each");
+    }
+  }
+  return NULL;
+}
+
+static kiln_schedule nothing(const kiln_loop_fn *fn, kiln_arena *arena) {
+  kiln_schedule s = {fn->nests.count,
+                     KILN_NEW_ARRAY(arena, kiln_schedule_nest, fn->nests.count + 1)};
+  for (int i = 0; i < s.count; i++) s.nests[i] = (kiln_schedule_nest){.pack = -1};
+  return s;
+}
+
+kiln_status *kiln_schedule_parse(kiln_str text, const kiln_loop_fn *fn, kiln_arena *arena,
+                                 kiln_schedule *out_schedule) {
+  kiln_cursor cursor = kiln_cursor_of(text), *c = &cursor;
+  c->comment = ';';
+  *out_schedule = nothing(fn, arena);
+  kiln_cursor_skip(c);
+  if (c->at == c->end) return NULL;
+  if (!kiln_cursor_accept(c, "schedule") || !kiln_cursor_accept(c, "{"))
+    FAIL(c, "'schedule {' was expected");
+  while (!kiln_cursor_accept(c, "}")) KILN_TRY(parse_nest(c, fn, out_schedule));
+  kiln_cursor_skip(c);
+  if (c->at != c->end) FAIL(c, "more behind the schedule");
+  return kiln_schedule_verify(fn, out_schedule, arena);
+}
+
+/* -- What is legal -- */
+
+static bool is_local(const kiln_loop_fn *fn, const kiln_loop_inst *inst) {
+  return kiln_loop_is_access(inst) && inst->index >= fn->input_count + fn->output_count;
+}
+
+const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                                   const kiln_loop_scopes *scopes, kiln__contraction *out) {
+  *out = (kiln__contraction){.first_open = -1};
+  bool any = false;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    const bool inside = scopes->parent[i] >= 0;
+    if (is_local(fn, inst)) return "it has a local buffer";
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_OPEN) {
+      if (inst->op != KILN_LOOP_reduce) return "its body has a loop that reduces nothing";
+      if (out->first_open >= 0 && (!inside || out->inner_open != i - 1))
+        return "the loops of its body are not perfectly nested";
+      if (out->first_open < 0) out->first_open = i;
+      out->inner_open = i;
+      out->loops++;
+    } else if (inside && inst->op == KILN_LOOP_store) {
+      return "a loop of its body stores";
+    } else if (kiln_loop_reduces(inst->op)) {
+      if (inst->op != KILN_LOOP_contract) return "it reduces otherwise than by contractions";
+      any = true;
+    }
+  }
+  if (!any) return "it has no contraction";
+  out->end = scopes->end[out->first_open];
+  for (int i = out->inner_open + 1; i < out->end; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_contract && inst->index != out->loops)
+      return "a contraction leaves out a loop";
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_END) continue;
+    if (scopes->parent[i] != out->inner_open) return "the loops of its body are not perfectly nested";
+  }
+  return NULL;
+}
+
+static bool is_number(kiln_dim d) { return kiln_dim_is_number(d); }
+
+/* The one load of the input, in this nest; -1: there is none, or more. */
+static int only_load(const kiln_loop_fn *fn, int number, int input) {
+  int found = -1;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    for (int i = 0; i < nest->body.count; i++) {
+      const kiln_loop_inst *inst = &nest->body.data[i];
+      if (!kiln_loop_is_access(inst) || inst->index != input) continue;
+      if (n != number || found >= 0) return -1;
+      found = i;
+    }
+  }
+  return found;
+}
+
+static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_schedule_nest *s,
+                                const kiln_loop_scopes *scopes, const kiln__contraction *c) {
+  const kiln_loop_nest *nest = fn->nests.data[number];
+  if (s->pack >= fn->input_count) REFUSE(number, "b%d is packed, but no input", s->pack);
+  const int load = only_load(fn, number, s->pack);
+  if (load < c->inner_open || load > c->end)
+    REFUSE(number, "b%d is packed, but not read by one load in the contraction's loops", s->pack);
+  const kiln_loop_inst *inst = &nest->body.data[load];
+  if (inst->strides[s->panel_loop] == 0)
+    REFUSE(number, "b%d is packed, but does not move with i%d", s->pack, s->panel_loop);
+  if (inst->strides[s->tile_loop] != 0)
+    REFUSE(number, "b%d is packed, but moves with i%d", s->pack, s->tile_loop);
+  bool numbers = is_number(inst->offset);
+  for (int d = 0; d < scopes->depth[load]; d++) {
+    if (inst->strides[d] == 0) continue;
+    numbers &= is_number(inst->strides[d]);
+    if (d < nest->rank) numbers &= is_number(nest->extents[d]);
+  }
+  for (int i = c->first_open; i <= c->inner_open; i++)
+    numbers &= is_number(nest->body.data[i].offset);
+  if (!numbers) REFUSE(number, "b%d is packed, but where it lies depends on symbols", s->pack);
+  return NULL;
+}
+
+static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_schedule_nest *s,
+                                kiln_arena *scratch) {
+  const kiln_loop_nest *nest = fn->nests.data[number];
+  kiln__contraction c;
+  if (is_empty(s)) return NULL;
+  if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
+  if (!s->tile) REFUSE(number, "panels without a tile");
+  if (s->tile_loop >= nest->rank || s->tile_loop == s->panel_loop)
+    REFUSE(number, "i%d is no loop for a tile beside panels of i%d", s->tile_loop, s->panel_loop);
+  if (!is_number(nest->extents[s->panel_loop]))
+    REFUSE(number, "i%d has panels, but its iterations are no number", s->panel_loop);
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
+  const char *why = kiln__find_contraction(fn, nest, &scopes, &c);
+  if (why) REFUSE(number, "no tile: %s", why);
+  if (nest->rank + c.loops >= KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
+  return s->pack < 0 ? NULL : verify_pack(fn, number, s, &scopes, &c);
+}
+
+kiln_status *kiln_schedule_verify(const kiln_loop_fn *fn, const kiln_schedule *schedule,
+                                  kiln_arena *scratch) {
+  KILN_ASSERT(schedule->count == fn->nests.count);
+  for (int i = 0; i < schedule->count; i++)
+    KILN_TRY(verify_nest(fn, i, &schedule->nests[i], scratch));
+  return NULL;
+}
+
+/* -- What it makes -- */
+
+/* The loops of a nest in panels: which old loop each new one is (the panel loop twice). */
+typedef struct plan {
+  int rank, panel_at; /* where the loop over panels stands; the last is the one in a panel */
+  int from[KILN_LOOP_MAX_RANK];
+} plan;
+
+/* Outside of the panels are the loops that move what is packed: other panels are read there. Then
+ * those over panels, which threads share; then the rest, the tile's last. */
+static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
+                      const kiln_loop_inst *packed) {
+  plan p = {0};
+  for (int pass = 0; pass < 2; pass++) {
+    for (int d = 0; d < nest->rank; d++) {
+      const bool outer = packed && packed->strides[d] != 0;
+      if (d == s->panel_loop || d == s->tile_loop || outer != (pass == 0)) continue;
+      p.from[p.rank++] = d;
+    }
+    if (pass > 0) continue;
+    p.panel_at = p.rank;
+    p.from[p.rank++] = s->panel_loop;
+  }
+  p.from[p.rank++] = s->tile_loop;
+  p.from[p.rank++] = s->panel_loop;
+  return p;
+}
+
+static kiln_kernel_pack describe_pack(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                                      const kiln_schedule_nest *s, const kiln_loop_inst *load,
+                                      const kiln__contraction *c) {
+  kiln_kernel_pack pack = {.input = s->pack,
+                           .item_size = kiln_loop_size(fn->buffers.data[s->pack].dtype),
+                           .offset = load->offset,
+                           .columns = nest->extents[s->panel_loop],
+                           .column = load->strides[s->panel_loop],
+                           .panel = s->panel};
+  for (int d = 0; d < nest->rank; d++) {
+    if (d == s->panel_loop || load->strides[d] == 0) continue;
+    pack.sizes[pack.rank] = nest->extents[d];
+    pack.strides[pack.rank++] = load->strides[d];
+  }
+  pack.outer = pack.rank;
+  for (int i = 0; i < c->loops; i++) {
+    pack.sizes[pack.rank] = nest->body.data[c->first_open + i].offset;
+    pack.strides[pack.rank++] = load->strides[nest->rank + i];
+  }
+  return pack;
+}
+
+/* Elements from one iteration of each of its loops to the next, in the copy; then from panel to
+ * panel, and of all. */
+static void packed_strides(const kiln_kernel_pack *pack, int64_t *out_strides, int64_t *out_panel,
+                           int64_t *out_all) {
+  int64_t step = pack->panel;
+  for (int d = pack->rank - 1; d >= pack->outer; d--) {
+    out_strides[d] = step;
+    step *= pack->sizes[d];
+  }
+  *out_panel = step;
+  step *= (pack->columns + pack->panel - 1) / pack->panel;
+  for (int d = pack->outer - 1; d >= 0; d--) {
+    out_strides[d] = step;
+    step *= pack->sizes[d];
+  }
+  *out_all = step;
+}
+
+/* The packed input has one dimension. */
+static void pack_buffer(kiln_loop_fn *fn, const kiln_kernel_pack *pack) {
+  int64_t strides[KILN_KERNEL_PACK_RANK], panel, all;
+  kiln_loop_buffer *b = &fn->buffers.data[pack->input];
+  packed_strides(pack, strides, &panel, &all);
+  b->rank = 1;
+  b->sizes[0] = all;
+  b->strides[0] = 1;
+}
+
+static void pack_load(kiln_loop_inst *load, const kiln_loop_nest *nest, const plan *p,
+                      const kiln_kernel_pack *pack, const kiln_loop_inst *old, int old_rank) {
+  int64_t strides[KILN_KERNEL_PACK_RANK], panel, all;
+  int at = 0;
+  packed_strides(pack, strides, &panel, &all);
+  memset(load->strides, 0, sizeof load->strides);
+  load->offset = 0;
+  load->strides[p->panel_at] = panel;
+  load->strides[nest->rank - 1] = 1;
+  for (int d = 0; d < old_rank; d++) {
+    if (old->strides[d] == 0 || d == p->from[p->panel_at]) continue;
+    for (int k = 0; k < p->rank; k++)
+      if (p->from[k] == d) load->strides[k] = strides[at];
+    at++;
+  }
+  for (int i = 0; at < pack->rank; i++, at++) load->strides[nest->rank + i] = strides[at];
+}
+
+/* The nest's panels [first, first + count), of which each has `inner` columns. */
+static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_schedule_nest *s,
+                     const plan *p, int64_t first, int64_t count, int64_t inner,
+                     const kiln_kernel_pack *pack, int load) {
+  kiln_dims *dims = to->dims;
+  kiln_loop_nest *nest = KILN_NEW(to->arena, kiln_loop_nest);
+  *nest = (kiln_loop_nest){.rank = p->rank, .tile = {.rows = s->tile, .packed = s->pack}};
+  kiln_vec_push(to->arena, &to->nests, nest);
+  for (int k = 0; k < p->rank; k++) nest->extents[k] = from->extents[p->from[k]];
+  nest->extents[p->panel_at] = count;
+  nest->extents[p->rank - 1] = inner;
+  for (int i = 0; i < from->body.count; i++) {
+    const kiln_loop_inst *old = &from->body.data[i];
+    kiln_loop_inst inst = *old;
+    if (i == load) {
+      pack_load(&inst, nest, p, pack, old, from->rank);
+      inst.offset = first * inst.strides[p->panel_at];
+    } else if (kiln_loop_has_map(old)) {
+      const kiln_dim column = old->strides[s->panel_loop];
+      for (int k = 0; k < p->rank; k++) inst.strides[k] = old->strides[p->from[k]];
+      inst.strides[p->panel_at] = kiln_dim_product(dims, s->panel, column);
+      for (int k = p->rank; k < KILN_LOOP_MAX_RANK; k++) inst.strides[k] = old->strides[k - 1];
+      inst.offset = kiln_dim_plus(dims, old->offset,
+                                  kiln_dim_product(dims, first * s->panel, column));
+    }
+    kiln_vec_push(to->arena, &nest->body, inst);
+  }
+}
+
+static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
+                          const kiln_schedule_nest *s, kiln_kernel_pack *packs, int *pack_count) {
+  const kiln_loop_nest *from = fn->nests.data[number];
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, to->arena);
+  kiln_kernel_pack *pack = NULL;
+  kiln__contraction c;
+  int load = -1;
+  (void)kiln__find_contraction(fn, from, &scopes, &c);
+  if (s->pack >= 0) {
+    load = only_load(fn, number, s->pack);
+    pack = &packs[(*pack_count)++];
+    *pack = describe_pack(fn, from, s, &from->body.data[load], &c);
+    pack_buffer(to, pack);
+  }
+  const plan p = make_plan(from, s, load < 0 ? NULL : &from->body.data[load]);
+  const int64_t columns = from->extents[s->panel_loop], whole = columns / s->panel;
+  if (whole > 0) add_part(to, from, s, &p, 0, whole, s->panel, pack, load);
+  if (columns % s->panel) add_part(to, from, s, &p, whole, 1, columns % s->panel, pack, load);
+}
+
+kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *schedule,
+                                   kiln_arena *arena) {
+  kiln_scheduled out = {.fn = fn};
+  bool any = false;
+  for (int i = 0; i < schedule->count; i++) any |= !is_empty(&schedule->nests[i]);
+  if (!any) return out;
+  kiln_loop_fn *to = KILN_NEW(arena, kiln_loop_fn);
+  kiln_kernel_pack *packs = KILN_NEW_ARRAY(arena, kiln_kernel_pack, fn->nests.count);
+  *to = *fn;
+  to->arena = arena;
+  memset(&to->buffers, 0, sizeof to->buffers);
+  memset(&to->nests, 0, sizeof to->nests);
+  for (int i = 0; i < fn->buffers.count; i++) kiln_vec_push(arena, &to->buffers, fn->buffers.data[i]);
+  for (int i = 0; i < schedule->count; i++) {
+    const kiln_schedule_nest *s = &schedule->nests[i];
+    if (is_empty(s)) {
+      kiln_vec_push(arena, &to->nests, fn->nests.data[i]);
+    } else {
+      schedule_nest(to, fn, i, s, packs, &out.pack_count);
+    }
+  }
+  out.fn = to;
+  out.packs = packs;
+  return out;
+}
+
+kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena, kiln_scheduled *out) {
+  static const char mark[] = "\nschedule {";
+  const char *at = memmem(text.data, text.len, mark, sizeof mark - 1);
+  const size_t kernel = at ? (size_t)(at - text.data) + 1 : text.len;
+  kiln_loop_fn *fn;
+  kiln_schedule schedule;
+  KILN_TRY(kiln_loop_parse(kiln_str_make(text.data, kernel), arena, &fn));
+  KILN_TRY(kiln_schedule_parse(kiln_str_make(text.data + kernel, text.len - kernel), fn, arena,
+                               &schedule));
+  *out = kiln_schedule_apply(fn, &schedule, arena);
+  return NULL;
+}

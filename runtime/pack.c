@@ -1,0 +1,262 @@
+/* pack.c: copies of inputs in the order that kernels want, and those that are kept. */
+#include "runtime/pack.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/budget.h"
+#include "base/job_lock.h"
+
+/* -- Copies -- */
+
+bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
+  size_t bytes = (size_t)pack->item_size * (size_t)pack->panel;
+  bool fits = !__builtin_mul_overflow(
+      bytes, (size_t)((pack->columns + pack->panel - 1) / pack->panel), &bytes);
+  for (int d = 0; d < pack->rank; d++)
+    fits &= !__builtin_mul_overflow(bytes, (size_t)pack->sizes[d], &bytes);
+  *out_bytes = bytes;
+  return fits && bytes <= INT64_MAX;
+}
+
+/* `count` rows of one panel, `step` apart, of which `columns` are there. */
+#define COPY_ROWS(type)                                                                   \
+  static void copy_rows_##type(const type *from, type *to, int64_t count, int64_t step,   \
+                               int64_t columns, int64_t column, int64_t panel) {          \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                      \
+      if (column == 1) {                                                                  \
+        memcpy(to, from, (size_t)columns * sizeof *to);                                   \
+      } else {                                                                            \
+        for (int64_t j = 0; j < columns; j++) to[j] = from[j * column];                   \
+      }                                                                                   \
+      if (columns < panel) memset(to + columns, 0, (size_t)(panel - columns) * sizeof *to); \
+    }                                                                                     \
+  }
+COPY_ROWS(uint8_t)
+COPY_ROWS(uint16_t)
+COPY_ROWS(uint32_t)
+COPY_ROWS(uint64_t)
+
+/* All rows of one panel, from dimension d of the pack's on; gives where the copy ends. */
+static char *copy_panel(const kiln_kernel_pack *pack, int d, const char *from, char *to,
+                        int64_t columns) {
+  const int64_t size = pack->item_size, row = pack->panel * size;
+  const bool is_last = d >= pack->rank - 1;
+  const int64_t count = d < pack->rank ? pack->sizes[d] : 1;
+  const int64_t step = d < pack->rank ? pack->strides[d] : 0;
+  if (is_last) {
+    switch (size) {
+#define CASE(bytes, type)                                                                        \
+  case bytes:                                                                                    \
+    copy_rows_##type((const type *)(const void *)from, (type *)(void *)to, count, step, columns, \
+                     pack->column, pack->panel);                                                 \
+    break;
+      CASE(1, uint8_t)
+      CASE(2, uint16_t)
+      CASE(4, uint32_t)
+      default: CASE(8, uint64_t)
+#undef CASE
+    }
+    return to + count * row;
+  }
+  for (int64_t i = 0; i < count; i++)
+    to = copy_panel(pack, d + 1, from + i * step * size, to, columns);
+  return to;
+}
+
+static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, char *to) {
+  const int64_t size = pack->item_size;
+  if (d < pack->outer) {
+    for (int64_t i = 0; i < pack->sizes[d]; i++)
+      to = copy_outer(pack, d + 1, from + i * pack->strides[d] * size, to);
+    return to;
+  }
+  for (int64_t first = 0; first < pack->columns; first += pack->panel) {
+    const int64_t left = pack->columns - first;
+    to = copy_panel(pack, d, from + first * pack->column * size, to,
+                    left < pack->panel ? left : pack->panel);
+  }
+  return to;
+}
+
+void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
+  (void)copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+}
+
+/* -- Those that are kept -- */
+
+enum { BUCKETS = 256 };
+
+typedef struct kiln__packed {
+  struct kiln__packed *next; /* of its bucket */
+  int refs;                  /* under the lock: slots */
+  kiln_kernel_pack pack;     /* but for its `input`, which is 0 */
+  kiln_storage *storage;     /* retained */
+  uint32_t version;          /* of the storage */
+  const void *from;
+  void *copy;
+  size_t bytes;
+} kiln__packed;
+
+struct kiln_pack_store {
+  kiln_mem *mem;
+  pthread_mutex_t lock;
+  pid_t maker;
+  kiln__packed *buckets[BUCKETS];
+};
+
+kiln_status *kiln_pack_store_create(kiln_mem *mem, kiln_pack_store **out_store) {
+  kiln_pack_store *store = kiln_mem_alloc_zero(mem, sizeof *store);
+  if (!store) return kiln_status_oom();
+  store->mem = mem;
+  store->maker = getpid();
+  pthread_mutex_init(&store->lock, NULL);
+  *out_store = store;
+  return NULL;
+}
+
+void kiln_pack_store_destroy(kiln_pack_store *store) {
+  if (!store) return;
+  pthread_mutex_destroy(&store->lock);
+  kiln_mem_free(store->mem, store, sizeof *store);
+}
+
+static kiln__packed **bucket_of(kiln_pack_store *store, const void *from) {
+  return &store->buckets[((uintptr_t)from >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+}
+
+static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
+  kiln_cache_free_mem(store->mem, p->copy, p->bytes);
+  kiln_storage_release(p->storage);
+  kiln_mem_free(store->mem, p, sizeof *p);
+}
+
+static bool is_of(const kiln__packed *p, const kiln_tensor *t) {
+  return p->storage == t->storage && p->version == t->storage->version &&
+         p->from == kiln_tensor_data(t);
+}
+
+/* The store's copy of the same, with a reference more; NULL: there is none. Under the lock. */
+static kiln__packed *find_locked(kiln_pack_store *store, const kiln_kernel_pack *pack,
+                                 const kiln_tensor *t) {
+  for (kiln__packed *p = *bucket_of(store, kiln_tensor_data(t)); p; p = p->next) {
+    if (!is_of(p, t) || memcmp(&p->pack, pack, sizeof *pack) != 0) continue;
+    p->refs++;
+    return p;
+  }
+  return NULL;
+}
+
+static kiln_status *find(kiln_pack_store *store, const kiln_kernel_pack *pack, const kiln_tensor *t,
+                         kiln__packed **out) {
+  KILN_TRY(kiln_short_lock_take(&store->lock, store->maker));
+  *out = find_locked(store, pack, t);
+  pthread_mutex_unlock(&store->lock);
+  return NULL;
+}
+
+static kiln_status *make(kiln_pack_store *store, const kiln_kernel_pack *pack, kiln_tensor *t,
+                         size_t bytes, kiln__packed **out) {
+  kiln__packed *p = kiln_mem_alloc_zero(store->mem, sizeof *p);
+  if (!p) return kiln_status_oom();
+  *p = (kiln__packed){.refs = 1,
+                      .pack = *pack,
+                      .storage = t->storage,
+                      .version = t->storage->version,
+                      .from = kiln_tensor_data(t),
+                      .bytes = bytes};
+  p->copy = kiln_cache_alloc_mem(store->mem, bytes);
+  if (!p->copy) {
+    kiln_mem_free(store->mem, p, sizeof *p);
+    return kiln_status_oom();
+  }
+  kiln_storage_retain(t->storage);
+  kiln_pack_copy(pack, p->from, p->copy);
+  *out = p;
+  return NULL;
+}
+
+/* Adds what was made; where another thread was faster, its copy is taken. */
+static kiln_status *add(kiln_pack_store *store, const kiln_tensor *t, kiln__packed **made) {
+  kiln_status *status = kiln_short_lock_take(&store->lock, store->maker);
+  if (status) {
+    destroy_packed(store, *made);
+    return status;
+  }
+  kiln__packed *other = find_locked(store, &(*made)->pack, t), *unused = other ? *made : NULL;
+  if (other) {
+    *made = other;
+  } else {
+    kiln__packed **bucket = bucket_of(store, (*made)->from);
+    (*made)->next = *bucket;
+    *bucket = *made;
+  }
+  pthread_mutex_unlock(&store->lock);
+  if (unused) destroy_packed(store, unused);
+  return NULL;
+}
+
+static void release(kiln_pack_store *store, kiln__packed *p) {
+  pthread_mutex_lock(&store->lock);
+  const bool last = --p->refs == 0;
+  kiln__packed **link = bucket_of(store, p->from);
+  while (last && *link != p) link = &(*link)->next;
+  if (last) *link = p->next;
+  pthread_mutex_unlock(&store->lock);
+  if (last) destroy_packed(store, p);
+}
+
+void kiln_pack_slot_release(kiln_pack_store *store, kiln_pack_slot *slot) {
+  if (slot->kept) release(store, slot->kept);
+  slot->kept = NULL;
+}
+
+/* Memory that its lender may change at any time is never kept. */
+static bool may_keep(const kiln_tensor *t) {
+  return !t->storage->owner || (t->storage->flags & KILN_STORAGE_READ_ONLY);
+}
+
+/* Fills an empty slot. */
+static kiln_status *keep(kiln_pack_store *store, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                         kiln_tensor *t, size_t bytes) {
+  kiln__packed *p, *none = NULL;
+  KILN_TRY(find(store, pack, t, &p));
+  if (!p) {
+    KILN_TRY(make(store, pack, t, bytes, &p));
+    KILN_TRY(add(store, t, &p));
+  }
+  if (!__atomic_compare_exchange_n(&slot->kept, &none, p, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    release(store, p);
+  }
+  return NULL;
+}
+
+kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_store *store, kiln_pack_slot *slot,
+                            const kiln_kernel_pack *pack, kiln_tensor *t, const void **out_data,
+                            void **out_own, size_t *out_bytes) {
+  kiln__packed *kept = slot ? __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) : NULL;
+  *out_own = NULL;
+  if (kept && is_of(kept, t)) {
+    *out_data = kept->copy;
+    return NULL;
+  }
+  if (!kiln_pack_bytes(pack, out_bytes)) return kiln_status_oom();
+  KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
+  kiln_kernel_pack same = *pack;
+  same.input = 0;
+  if (slot && !kept && may_keep(t)) {
+    KILN_TRY(keep(store, slot, &same, t, *out_bytes));
+    kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
+    if (is_of(kept, t)) {
+      *out_data = kept->copy;
+      return NULL;
+    }
+  }
+  *out_own = kiln_cache_alloc(&call->cache, *out_bytes);
+  if (!*out_own) return kiln_status_oom();
+  kiln_pack_copy(pack, kiln_tensor_data(t), *out_own);
+  *out_data = *out_own;
+  return NULL;
+}

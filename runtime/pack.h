@@ -1,0 +1,35 @@
+/* pack.h: inputs of kernels in the order that these want (kiln_kernel_pack): copied when a kernel is
+ * called, or once for a tensor that nobody writes.
+ *
+ * A copy that is kept serves all kernels of its context that want the same order of the same
+ * elements: of two variants of linear(x, w), one for 8 and one for 32 rows, both read one copy of w.
+ * It holds w's storage, and goes with the last kernel that reads it. Which tensors are kept: those
+ * whose memory is nobody's but Kiln's to write, as long as nobody has written since. */
+#pragma once
+
+#include "base/env.h"
+#include "runtime/call.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/tensor.h"
+
+/* Bytes of a copy; false: more than 2^63. */
+bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes);
+/* The copy itself; `from` is the input's first element, `to` 64-byte aligned. */
+void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to);
+
+/* The copies of a context; thread-safe. */
+typedef struct kiln_pack_store kiln_pack_store;
+kiln_status *kiln_pack_store_create(kiln_mem *mem, kiln_pack_store **out_store) KILN_MUST_USE;
+void kiln_pack_store_destroy(kiln_pack_store *store);
+
+/* What a group keeps for one of its inputs; starts as zeros, and outlives all calls. */
+typedef struct kiln_pack_slot {
+  struct kiln__packed *kept; /* atomic */
+} kiln_pack_slot;
+void kiln_pack_slot_release(kiln_pack_store *store, kiln_pack_slot *slot);
+
+/* What the kernel reads for tensor `t`. *out_own: memory of the call's cache, *out_bytes of it,
+ * which the caller gives back after the kernel has run; NULL: it is kept. */
+kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_store *store, kiln_pack_slot *slot,
+                            const kiln_kernel_pack *pack, kiln_tensor *t, const void **out_data,
+                            void **out_own, size_t *out_bytes) KILN_MUST_USE;
