@@ -14,6 +14,7 @@
 #include "codegen/object.h"
 #include "codegen/process.h"
 #include "runtime/kernel_shape.h"
+#include "runtime/pack.h"
 
 /* Who calls LLVM: here, or in a process of its own. For one thread at a time. */
 typedef struct worker {
@@ -35,6 +36,7 @@ struct kiln_codegen {
   int jobs;           /* atomic: under way; while there are any, processes live */
   uint64_t memory;    /* atomic: that a process may take; 0: no limit */
   kiln__cache cache;
+  kiln_pack_store *packs;
 };
 
 typedef struct code {
@@ -55,6 +57,11 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   if (!codegen) return kiln_status_oom();
   codegen->env = env;
   codegen->machine = machine;
+  kiln_status *status = kiln_pack_store_create(env->mem, &codegen->packs);
+  if (status) {
+    kiln_mem_free(env->mem, codegen, sizeof *codegen);
+    return status;
+  }
   codegen->apart = env->flags.compile_process;
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
@@ -67,6 +74,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln_mem *mem = codegen->env->mem;
   kiln__cache_deinit(&codegen->cache);
+  kiln_pack_store_destroy(codegen->packs);
   for (worker *w = codegen->workers, *next; w; w = next) {
     next = w->next;
     kiln__llvm_backend_destroy(w->llvm);
@@ -76,6 +84,8 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln_job_lock_deinit(&codegen->lock);
   kiln_mem_free(mem, codegen, sizeof *codegen);
 }
+
+kiln_pack_store *kiln_codegen_packs(const kiln_codegen *codegen) { return codegen->packs; }
 
 bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen) {
   return __atomic_load_n(&codegen->open, __ATOMIC_RELAXED);

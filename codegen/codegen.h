@@ -39,6 +39,8 @@ kiln_reason kiln_codegen_can_lower(const kiln_node *node);
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
                                           kiln_mem *mem);
+/* Whether its lowering is a contraction. */
+bool kiln_codegen_contracts(const kiln_op *op);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All
@@ -58,6 +60,8 @@ void kiln_codegen_destroy(kiln_codegen *codegen);
  * NULL is fine. */
 void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory);
 void kiln_codegen_end(kiln_codegen *codegen);
+/* The packed inputs that its kernels keep. */
+struct kiln_pack_store *kiln_codegen_packs(const kiln_codegen *codegen);
 /* Whether libLLVM was opened in this process; a compilation did it. */
 bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
 

@@ -71,6 +71,10 @@ bool kiln_codegen_has_lowering(const kiln_op *op) {
   return pure && lowering_of(op) != NULL;
 }
 
+bool kiln_codegen_contracts(const kiln_op *op) {
+  return op && op->cost == KILN_COST_heavy && kiln_codegen_has_lowering(op);
+}
+
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
   if (l->reason == KILN_REASON_none) l->reason = reason;
   return -1;

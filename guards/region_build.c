@@ -38,6 +38,7 @@ static kiln_ir_value *plain_value(builder *b, kiln_ir_value *outer) {
   }
   v = kiln_graph_add_input(b->sub, NULL, kiln_type_unshaped(b->graph->types, outer->type));
   kiln_ir_value_set_name(v, outer->name);
+  v->weight = kiln_ir_value_is_weight(outer);
   kiln_node_add_input(b->fallback, outer);
   kiln_map_set_ptr(&b->plain, outer, v);
   return v;

@@ -97,6 +97,7 @@ static kiln_ir_value *copy_output(copier *c, kiln_node *node, const kiln_ir_valu
   kiln_ir_value *copy =
       kiln_node_add_output(node, kiln_graph_import_type(c->to, c->from, value->type));
   if (c->exact) copy->id = value->id;
+  copy->weight = value->weight;
   if (value->name.len) kiln_ir_value_set_name(copy, value->name);
   kiln_map_set_ptr(c->values, value, copy);
   return copy;

@@ -32,6 +32,9 @@ struct kiln_ir_value {
   const kiln_type *type;
   kiln_str name;  /* debug name without the %: "x.1", or "" for a number */
   uint32_t id;    /* unique in the graph; printed when there is no name */
+  /* Of a graph's input: whoever calls the graph always gives the same, an attribute or a constant.
+   * Not printed. */
+  bool weight;
   kiln_use *uses; /* first; order is not meaningful */
   int use_count;
   void *data; /* of the pass at work; NULL between passes */
@@ -236,6 +239,9 @@ void kiln_ir_value_replace_uses(kiln_ir_value *value, kiln_ir_value *with);
 void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base);
 /* The constant behind a value, or NULL (prim::Constant only; None constants give a None ivalue). */
 const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
+/* Whether it is the same in each run, as far as the graph tells: an attribute, a constant, or what
+ * a guard makes of one. */
+bool kiln_ir_value_is_weight(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
 /* A constant tensor of no dimensions may stand for a number of Python's, which a trace keeps that
  * way (`wrapped=1`); ir/pass/unwrap_numbers.c tells what it matters for. No constant is one by its

@@ -90,6 +90,15 @@ const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value) {
   return value->type->kind == KILN_TYPE_FUNCTION ? NULL : &none;
 }
 
+bool kiln_ir_value_is_weight(const kiln_ir_value *value) {
+  while (kiln_node_is(value->node, KILN_OP_prim_TypeCheck) ||
+         kiln_node_is(value->node, KILN_OP_prim_TensorExprDynamicGuard)) {
+    if (value->index >= value->node->input_count) return false;
+    value = kiln_node_input(value->node, value->index);
+  }
+  return value->weight || kiln_node_is(value->node, KILN_OP_prim_GetAttr) ||
+         kiln_node_is(value->node, KILN_OP_prim_Constant);
+}
 bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   return constant && constant->tag == KILN_TAG_NONE;

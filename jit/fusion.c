@@ -79,7 +79,10 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (n->op->variant == KILN_VARIANT_COPY && !kiln_shape_keeps_self(n)) {
     return KILN_REASON_result_type;
   }
-  return kiln_codegen_can_lower(n);
+  reason = kiln_codegen_can_lower(n);
+  return reason == KILN_REASON_none && kiln_codegen_contracts(n->op)
+             ? kiln__fusion_check_product(f, n)
+             : reason;
 }
 
 /* Nodes whose refusal is worth telling: those that compute something. */
@@ -95,7 +98,8 @@ bool kiln__fusion_is_work(const kiln_node *n) {
 }
 
 bool kiln__fusion_is_map(const kiln_node *n) {
-  return n->op->cost != KILN_COST_pointwise && n->op->cost != KILN_COST_reduction;
+  return n->op->cost != KILN_COST_pointwise && n->op->cost != KILN_COST_reduction &&
+         n->op->cost != KILN_COST_heavy;
 }
 
 /* Its results may be an argument's memory, or are a list. */

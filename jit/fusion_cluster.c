@@ -255,6 +255,7 @@ static int64_t numel_of(const kiln_ir_value *v) {
 /* It gives each element several times, and not only in its last dimensions, along which code stays
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
+  if (kiln_codegen_contracts(n->op)) return true; /* asks for them again */
   if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
   const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
   if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
@@ -294,15 +295,17 @@ static void grow_group(partition *p, int node) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
     const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
-    f->nodes[from].repeats = maps && (again || gives_again(f->nodes[from].node));
+    f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
+    const kiln_reason misfit =
+        kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node);
     if (again && !maps) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
     } else if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
-    } else if (!kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node)) {
-      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_rows_differ);
+    } else if (misfit != KILN_REASON_none) {
+      kiln__fusion_refuse(f, f->nodes[from].node, misfit);
     } else if (!reaches_around(p, from, node)) {
       add_member(p, from);
     }
@@ -406,7 +409,8 @@ static void join_neighbours(partition *p) {
 /* -- Which clusters become groups -- */
 
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  if (c->work < f->pass->env->flags.min_group_size) return KILN_REASON_group_too_small;
+  if (c->work < f->pass->env->flags.min_group_size && !c->rows.product)
+    return KILN_REASON_group_too_small;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 

@@ -3,7 +3,11 @@
  * A kernel has one set of rows: its reductions go along the same dimensions of inputs of the same
  * sizes. What else is in the group has these sizes, or those without the reduced dimensions, or
  * broadcasts to them: softmax((x + b) * mask).sum(-1) is one group for x of (2, 8, 64), b of (64)
- * and mask of (2, 1, 64). */
+ * and mask of (2, 1, 64).
+ *
+ * A contraction is one of its kind in its group, without reductions, and what stands behind it has
+ * its sizes: relu(linear(x, w) + b). What is before it stays outside: linear(relu(x), w) would take
+ * relu of each element once for each column. */
 #include <string.h>
 
 #include "codegen/codegen.h"
@@ -38,20 +42,33 @@ static bool stands_in(const kiln_tensor_detail *t, const kiln_tensor_detail *spa
   return broadcasts_to(t, space) || is_of_rows(t, space, mask);
 }
 
-bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n) {
+static bool reduction_fits(const kiln_fusion_rows *rows, const kiln_node *n, uint64_t mask) {
+  const kiln_tensor_detail *space = kiln_node_input(n, 0)->type->detail;
+  if (rows->product) return false;
+  if (rows->space) return same_sizes(rows->space, space) && rows->mask == mask;
+  for (int i = 0; i < rows->shape_count; i++)
+    if (!stands_in(rows->shapes[i], space, mask)) return false;
+  return !rows->many;
+}
+
+static kiln_reason product_fits(const kiln_fusion_rows *rows, const kiln_node *n) {
+  if (rows->space || rows->product) return KILN_REASON_rows_differ;
+  for (int i = 0; i < rows->shape_count; i++)
+    if (!broadcasts_to(rows->shapes[i], n->outputs[0]->type->detail))
+      return KILN_REASON_product_repeated;
+  return rows->many ? KILN_REASON_product_repeated : KILN_REASON_none;
+}
+
+kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n) {
   uint64_t mask;
-  if (kiln_codegen_reduces(n, &mask)) {
-    const kiln_tensor_detail *space = kiln_node_input(n, 0)->type->detail;
-    if (rows->space) return same_sizes(rows->space, space) && rows->mask == mask;
-    for (int i = 0; i < rows->shape_count; i++)
-      if (!stands_in(rows->shapes[i], space, mask)) return false;
-    return !rows->many;
-  }
+  if (kiln_codegen_contracts(n->op)) return product_fits(rows, n);
+  if (kiln_codegen_reduces(n, &mask))
+    return reduction_fits(rows, n, mask) ? KILN_REASON_none : KILN_REASON_rows_differ;
   for (int i = 0; rows->space && i < n->output_count; i++) {
     const kiln_tensor_detail *t = n->outputs[i]->type->detail;
-    if (t && !stands_in(t, rows->space, rows->mask)) return false;
+    if (t && !stands_in(t, rows->space, rows->mask)) return KILN_REASON_rows_differ;
   }
-  return true;
+  return KILN_REASON_none;
 }
 
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
@@ -60,6 +77,7 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
     rows->space = kiln_node_input(n, 0)->type->detail;
     rows->mask = mask;
   }
+  rows->product |= kiln_codegen_contracts(n->op);
   for (int i = 0; i < n->output_count; i++) {
     const kiln_tensor_detail *t = n->outputs[i]->type->detail;
     bool known = !t;

@@ -44,6 +44,7 @@ static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_gr
     kiln_scope_undefer(&forgetting);
     return status;
   }
+  for (int i = 0; i < KILN_GROUP_PACKS; i++) info->packs[i].store = kiln_codegen_packs(codegen);
   kiln_digest_format(info->code->digest, info->hash);
   if (*out_made) info->compile_ns = (uint64_t)info->code->compile_ns;
   return NULL;
@@ -67,7 +68,8 @@ bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_
 }
 
 void kiln_groups_release(kiln_group_list groups) {
-  for (const kiln_group_info *g = groups.first; g; g = g->next) {
+  for (kiln_group_info *g = groups.first; g; g = g->next) {
+    for (int i = 0; i < KILN_GROUP_PACKS; i++) kiln_pack_slot_release(&g->packs[i]);
     kiln_compiled_release(g->code);
     kiln_plan_destroy(g->plan);
   }
@@ -184,8 +186,33 @@ static uint32_t operands_of(const kiln_graph *graph, uint32_t numbers) {
   return operands;
 }
 
-kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *info,
-                                 kiln_arena *arena, kiln_group *out) {
+/* Which operand is that tensor among the inputs. */
+static int operand_of(const kiln_graph *graph, int tensor) {
+  int i = 0;
+  for (int number = -1;; i++) {
+    number += kiln_type_has_dims(kiln_graph_input(graph, i)->type);
+    if (number == tensor) return i;
+  }
+}
+
+static kiln_status *describe_packs(const kiln_node *node, const kiln_graph *graph,
+                                   kiln_group_info *info, kiln_arena *arena, kiln_group *out) {
+  const kiln_kernel_info *kernel = &info->code->info;
+  kiln_group_pack *packs = KILN_NEW_ARRAY(arena, kiln_group_pack, kernel->pack_count + 1);
+  KILN_CHECK(kernel->pack_count <= KILN_GROUP_PACKS);
+  for (int i = 0; i < kernel->pack_count; i++) {
+    packs[i].pack = &kernel->packs[i];
+    packs[i].operand = operand_of(graph, kernel->packs[i].input);
+    if (kiln_ir_value_is_weight(kiln_node_input(node, packs[i].operand)))
+      packs[i].slot = &info->packs[i];
+  }
+  out->pack_count = kernel->pack_count;
+  out->packs = packs;
+  return NULL;
+}
+
+kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, kiln_arena *arena,
+                                 kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
   KILN_CHECK(graph && kernel->input_count + kernel->scalar_count == node->input_count &&
@@ -216,6 +243,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *i
                       .work = kernel->work,
                       .shape = kernel->shape,
                       .runs = info->runs};
+  KILN_TRY(describe_packs(node, graph, info, arena, out));
   return kernel->shape ? describe_dims(arena, graph, out, outputs) : NULL;
 }
 

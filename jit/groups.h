@@ -26,6 +26,7 @@ typedef struct kiln_group_info {
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
   kiln_compiled *code; /* retained; NULL: none */
+  kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;
   uint32_t runs; /* counters: its own, and its guard's; 0: it has none */
   uint32_t hits, misses;
@@ -39,7 +40,7 @@ typedef struct kiln_group_list {
   kiln_group_info *first, *last;
 } kiln_group_list;
 void kiln_groups_append(kiln_group_list *list, kiln_group_list more);
-/* Their kernels and plans. */
+/* Their kernels, plans and packed inputs. */
 void kiln_groups_release(kiln_group_list groups);
 
 /* Fills in `loops`, in `arena`. A failure is told in info->reason, and to the log. */
@@ -50,8 +51,8 @@ bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(kiln_group_info *info, kiln_arena *arena);
 /* What the interpreter needs of one that has a kernel; memory in `arena`. */
-kiln_status *kiln_group_describe(const kiln_node *node, const kiln_group_info *info,
-                                 kiln_arena *arena, kiln_group *out_group) KILN_MUST_USE;
+kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, kiln_arena *arena,
+                                 kiln_group *out_group) KILN_MUST_USE;
 /* The stages LOOP, LLVM and ASM, from its graph. */
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info *info,
                              const kiln_graph *graph, kiln_jit_stage stage,

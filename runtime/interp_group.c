@@ -46,6 +46,41 @@ static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out
   return kiln_tensor_retain(t);
 }
 
+/* Copies that are made for one call. */
+typedef struct packed_inputs {
+  int count;
+  void *own[KILN_GROUP_PACKS];
+  size_t bytes[KILN_GROUP_PACKS];
+} packed_inputs;
+
+static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln_group *group,
+                                const kiln_operand *o, const void **data, packed_inputs *packed) {
+  for (int i = 0; i < group->pack_count; i++) {
+    const kiln_group_pack *p = &group->packs[i];
+    kiln_tensor *t = kiln__frame_read(f, o[p->operand])->u.tensor;
+    const int n = packed->count;
+    KILN_TRY(kiln_pack_take(call, p->slot, p->pack, t, &data[p->pack->input], &packed->own[n],
+                            &packed->bytes[n]));
+    packed->count += packed->own[n] != NULL;
+  }
+  return NULL;
+}
+
+static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                           const kiln_operand *o, const void **data,
+                           const kiln_kernel_scalar *scalars) {
+  packed_inputs packed = {0};
+  kiln_status *status = pack_inputs(call, f, group, o, data, &packed);
+  const kiln_kernel_args args = {.data = (void *const *)data,
+                                 .scalars = scalars,
+                                 .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
+                                 .closure = group->closure};
+  if (!status) status = group->device->launch(group->device, call, group, &args);
+  for (int i = 0; i < packed.count; i++)
+    kiln_cache_free(&call->cache, packed.own[i], packed.bytes[i]);
+  return status;
+}
+
 static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
                                const kiln_group_output *outputs, const kiln_operand *o,
                                int in_count, kiln_tensor **outs) {
@@ -66,11 +101,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
-  const kiln_kernel_args args = {.data = (void *const *)data,
-                                 .scalars = scalars,
-                                 .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
-                                 .closure = group->closure};
-  KILN_TRY(group->device->launch(group->device, call, group, &args));
+  KILN_TRY(launch(call, f, group, o, data, scalars));
   kiln_count(&call->tally, group->runs);
   return NULL;
 }

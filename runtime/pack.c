@@ -207,8 +207,8 @@ static void release(kiln_pack_store *store, kiln__packed *p) {
   if (last) destroy_packed(store, p);
 }
 
-void kiln_pack_slot_release(kiln_pack_store *store, kiln_pack_slot *slot) {
-  if (slot->kept) release(store, slot->kept);
+void kiln_pack_slot_release(kiln_pack_slot *slot) {
+  if (slot->kept) release(slot->store, slot->kept);
   slot->kept = NULL;
 }
 
@@ -218,8 +218,9 @@ static bool may_keep(const kiln_tensor *t) {
 }
 
 /* Fills an empty slot. */
-static kiln_status *keep(kiln_pack_store *store, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
-                         kiln_tensor *t, size_t bytes) {
+static kiln_status *keep(kiln_pack_slot *slot, const kiln_kernel_pack *pack, kiln_tensor *t,
+                         size_t bytes) {
+  kiln_pack_store *store = slot->store;
   kiln__packed *p, *none = NULL;
   KILN_TRY(find(store, pack, t, &p));
   if (!p) {
@@ -233,9 +234,9 @@ static kiln_status *keep(kiln_pack_store *store, kiln_pack_slot *slot, const kil
   return NULL;
 }
 
-kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_store *store, kiln_pack_slot *slot,
-                            const kiln_kernel_pack *pack, kiln_tensor *t, const void **out_data,
-                            void **out_own, size_t *out_bytes) {
+kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                            kiln_tensor *t, const void **out_data, void **out_own,
+                            size_t *out_bytes) {
   kiln__packed *kept = slot ? __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) : NULL;
   *out_own = NULL;
   if (kept && is_of(kept, t)) {
@@ -247,7 +248,7 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_store *store, kiln_pack_s
   kiln_kernel_pack same = *pack;
   same.input = 0;
   if (slot && !kept && may_keep(t)) {
-    KILN_TRY(keep(store, slot, &same, t, *out_bytes));
+    KILN_TRY(keep(slot, &same, t, *out_bytes));
     kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
     if (is_of(kept, t)) {
       *out_data = kept->copy;

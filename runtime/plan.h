@@ -35,6 +35,7 @@
 #include "runtime/guard.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_shape.h"
+#include "runtime/pack.h"
 #include "runtime/record.h"
 #include "runtime/source.h"
 
@@ -107,6 +108,14 @@ typedef struct kiln_group_output {
   uint32_t donors; /* operands in whose memory the kernel could write it, bits 1 << i */
   int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
 } kiln_group_output;
+/* An input that a kernel wants packed. */
+typedef struct kiln_group_pack {
+  const kiln_kernel_pack *pack;
+  int operand;          /* of the group's inputs */
+  kiln_pack_slot *slot; /* NULL: it is no weight, and packed in each call */
+} kiln_group_pack;
+enum { KILN_GROUP_PACKS = 4 };
+
 typedef struct kiln_group {
   const char *name; /* "TensorExprGroup_0" */
   const kiln_device *device;
@@ -120,7 +129,9 @@ typedef struct kiln_group {
   const kiln_kernel_shape *shape;
   const kiln_dim_program *dims; /* of all outputs; within KILN_GROUP_DIMS */
   int symbols_at;               /* in the frame's symbols */
-  uint32_t runs;                /* a counter */
+  int pack_count;               /* at most KILN_GROUP_PACKS */
+  const kiln_group_pack *packs;
+  uint32_t runs; /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the
