@@ -184,15 +184,16 @@ typedef struct llvm_job {
   size_t size;
 } llvm_job;
 
-static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn, bool schedules,
-                         kiln__llvm_product product, kiln_arena *scratch) {
+/* `schedule`: NULL: the kernel runs as it stands. */
+static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                         const kiln_schedule *schedule, kiln__llvm_product product,
+                         kiln_arena *scratch) {
   llvm_job job = {.codegen = codegen, .fn = fn, .scheduled = {.fn = fn}, .product = product};
   const char *prefix = product == KILN__LLVM_PTX ? KILN_GPU_SYMBOL : KILN_KERNEL_SYMBOL;
   job.text = kiln_loop_print(fn, scratch);
-  if (schedules && product != KILN__LLVM_PTX) {
-    const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, scratch);
-    const kiln_str text = kiln_schedule_print(&schedule, scratch);
-    job.scheduled = kiln_schedule_apply(fn, &schedule, scratch);
+  if (schedule) {
+    const kiln_str text = kiln_schedule_print(schedule, scratch);
+    job.scheduled = kiln_schedule_apply(fn, schedule, scratch);
     job.text = kiln_str_from(kiln_arena_printf(scratch, KILN_STR_FMT KILN_STR_FMT,
                                                KILN_STR_ARG(job.text), KILN_STR_ARG(text)));
   }
@@ -390,9 +391,20 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) {
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
-  llvm_job job =
-      make_job(codegen, fn, backend == KILN_BACKEND_LLVM, KILN__LLVM_OBJECT, scratch);
+  const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, scratch);
+  llvm_job job = make_job(codegen, fn, backend == KILN_BACKEND_LLVM ? &schedule : NULL,
+                          KILN__LLVM_OBJECT, scratch);
   kiln_status *status = obtain(&job, backend, out_reason, out_code, out_made);
+  kiln_arena_destroy(scratch);
+  return status;
+}
+
+kiln_status *kiln_codegen_compile_as(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                     const kiln_schedule *schedule, kiln_reason *out_reason,
+                                     kiln_compiled **out_code) {
+  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
+  llvm_job job = make_job(codegen, fn, schedule, KILN__LLVM_OBJECT, scratch);
+  kiln_status *status = obtain(&job, KILN_BACKEND_LLVM, out_reason, out_code, NULL);
   kiln_arena_destroy(scratch);
   return status;
 }
@@ -409,8 +421,15 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
   static const kiln__llvm_product products[] = {[KILN_STAGE_LLVM] = KILN__LLVM_IR,
                                                 [KILN_STAGE_ASM] = KILN__LLVM_ASM,
                                                 [KILN_STAGE_PTX] = KILN__LLVM_PTX};
+  const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, arena);
   kiln_reason reason;
-  llvm_job job = make_job(codegen, fn, true, products[stage], arena);
+  if (stage == KILN_STAGE_SCHEDULE) {
+    *out_text = kiln_schedule_print(&schedule, arena);
+    if (out_text->len == 0) *out_text = KILN_STR("; as it stands\n");
+    return NULL;
+  }
+  const bool of_cpu = stage != KILN_STAGE_PTX;
+  llvm_job job = make_job(codegen, fn, of_cpu ? &schedule : NULL, products[stage], arena);
   KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);

@@ -40,6 +40,7 @@ static const struct {
     {KILN_JIT_STAGE_OPTIMIZED, "optimized.ir"},
     {KILN_JIT_STAGE_BYTECODE, "bytecode"},
     {KILN_JIT_STAGE_LOOP, "loop"},
+    {KILN_JIT_STAGE_SCHEDULE, "schedule"},
     {KILN_JIT_STAGE_LLVM, "ll"},
     {KILN_JIT_STAGE_ASM, "s"},
 };

@@ -252,9 +252,10 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
 /* Where there is no PTX the text says why. */
 static kiln_status *dump_code(struct kiln_codegen *codegen, const kiln_loop_fn *fn,
                               kiln_jit_stage stage, kiln_arena *arena, kiln_str *out_text) {
-  const kiln_codegen_stage of = stage == KILN_JIT_STAGE_LLVM  ? KILN_STAGE_LLVM
-                                : stage == KILN_JIT_STAGE_ASM ? KILN_STAGE_ASM
-                                                              : KILN_STAGE_PTX;
+  const kiln_codegen_stage of = stage == KILN_JIT_STAGE_SCHEDULE ? KILN_STAGE_SCHEDULE
+                                : stage == KILN_JIT_STAGE_LLVM   ? KILN_STAGE_LLVM
+                                : stage == KILN_JIT_STAGE_ASM    ? KILN_STAGE_ASM
+                                                                 : KILN_STAGE_PTX;
   kiln_status *status = kiln_codegen_dump(codegen, fn, of, arena, out_text);
   if (of != KILN_STAGE_PTX || kiln_status_code(status) != KILN_UNSUPPORTED) return status;
   *out_text = kiln_str_from(kiln_arena_printf(

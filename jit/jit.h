@@ -93,6 +93,7 @@ void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_t
   X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks") \
   X(BYTECODE, "bytecode", "the plan that runs now")                        \
   X(LOOP, "loop", "loop IR of the compiled groups")                        \
+  X(SCHEDULE, "schedule", "how LLVM is to run the loop IR of the compiled groups")        \
   X(LLVM, "llvm", "LLVM IR of the compiled groups")                        \
   X(ASM, "asm", "machine code of the compiled groups, as assembly")        \
   X(PTX, "ptx", "code of the compiled groups for a GPU (the flag ptx says which)")

@@ -24,6 +24,7 @@ static kiln_status *override(kiln_str text, kiln_machine *m) {
     int64_t value;
     if (!first && !kiln_cursor_accept(c, ","))
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "machine: ',' was expected");
+    kiln_cursor_skip(c);
     const kiln_str name = kiln_cursor_take(c, is_letter);
     if (!kiln_cursor_accept(c, "=") || !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) ||
         value < 1)

@@ -66,7 +66,6 @@ static void wrong_values_are_refused(void **state) {
       {"fusion_strategy", "static,2", "levels"},
       {"fusion_strategy", "STATIC,2;;DYNAMIC,1", "levels"},
       {"fusion_strategy", "STATIC,-1", "levels"},
-      {"exact", "on", "nothing to switch"},
       {"compile", "async", "not built"},
       {"nothing", "1", "no option"},
       {"JIT", "on", "no option"},
