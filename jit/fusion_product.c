@@ -2,7 +2,8 @@
  *
  * The interpreter's products are as good as a kernel's where nothing is known of their factors. A
  * kernel gains where one factor is a weight, which is copied once into the order that the kernel
- * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. */
+ * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. Small ones are not worth the
+ * compilation. */
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 
@@ -12,6 +13,19 @@ static bool is_weight(const kiln_ir_value *v) {
          v->node->input_count > 0)
     v = kiln_node_input(v->node, 0);
   return kiln_ir_value_is_weight(v);
+}
+
+/* Multiplications from which a kernel is worth compiling: about a microsecond. */
+enum { WORTH_PRODUCTS = 1 << 14, SYMBOL = 16 /* what one stands for */ };
+
+static double products_of(const kiln_node *n, int first) {
+  const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  const kiln_tensor_detail *x = kiln_node_input(n, first)->type->detail;
+  const kiln_dim inner = x->sizes[x->rank - 1];
+  double products = kiln_dim_is_number(inner) ? (double)inner : SYMBOL;
+  for (int d = 0; d < out->rank; d++)
+    products *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : SYMBOL;
+  return products;
 }
 
 /* One row, whatever its batches. */
@@ -29,6 +43,7 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
   while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
   if (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm)) first++;
   const bool gains = is_weight(kiln_node_input(n, first + 1)) &&
-                     !has_one_row(kiln_node_input(n, first)->type->detail);
+                     !has_one_row(kiln_node_input(n, first)->type->detail) &&
+                     products_of(n, first) >= WORTH_PRODUCTS;
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }

@@ -15,7 +15,8 @@
 #include "codegen/loop/schedule.h"
 
 enum {
-  UNROLL = 4, /* iterations of the innermost loop of a contraction */
+  UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
+  CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
   MAX_VECTORS = KILN_SCHEDULE_MAX_PANEL
 };
@@ -26,7 +27,7 @@ enum { ROWS = 1, VECTORS = 2 };
 typedef struct tile {
   const tree *t;
   kiln__contraction c;
-  int row_loop, rows, vectors, chains;
+  int row_loop, rows, vectors, chains, unroll;
   LLVMValueRef first_row;
 } tile;
 
@@ -196,19 +197,19 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   const bool is_number = kiln_dim_is_number(extent);
   LLVMValueRef *counter = &x->t->s->counters[depth], *end = &(LLVMValueRef){NULL};
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
-  *end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -UNROLL));
-  if (!is_number || extent >= UNROLL) {
+  *end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
+  if (!is_number || extent >= x->unroll) {
     LLVMBasicBlockRef behind = NULL;
     if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, *end, ""));
     loop l = loop_begin(e, zero);
-    for (int u = 0; u < UNROLL; u++) {
+    for (int u = 0; u < x->unroll; u++) {
       *counter = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, u));
       emit_iteration(x, u % x->chains);
     }
-    loop_end(e, l, UNROLL, *end);
+    loop_end(e, l, x->unroll, *end);
     if (behind) end_if(e, behind);
   }
-  if (is_number && extent % UNROLL == 0) return;
+  if (is_number && extent % x->unroll == 0) return;
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, *end, last, ""));
   loop l = loop_begin(e, *end);
   *counter = l.counter;
@@ -259,7 +260,8 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
-  for (x.chains = 1; x.chains < UNROLL && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
+  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
+  x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }

@@ -23,12 +23,12 @@ static kiln_status *override(kiln_str text, kiln_machine *m) {
   for (bool first = true; kiln_cursor_skip(c), c->at < c->end; first = false) {
     int64_t value;
     if (!first && !kiln_cursor_accept(c, ","))
-      return KILN_ERROR(KILN_INVALID_ARGUMENT, "machine: ',' was expected");
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: ',' was expected");
     kiln_cursor_skip(c);
     const kiln_str name = kiln_cursor_take(c, is_letter);
     if (!kiln_cursor_accept(c, "=") || !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) ||
         value < 1)
-      return KILN_ERROR(KILN_INVALID_ARGUMENT, "machine: NAME=NUMBER was expected");
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: NAME=NUMBER was expected");
     if (kiln_str_is(name, "registers") && value <= 64) {
       m->registers = (int)value;
     } else if (kiln_str_is(name, "l1")) {
@@ -37,7 +37,7 @@ static kiln_status *override(kiln_str text, kiln_machine *m) {
       m->l2_bytes = value;
     } else {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
-                        "machine: " KILN_STR_FMT "=%lld is none of registers (to 64), l1, l2",
+                        "option machine: " KILN_STR_FMT "=%lld is none of registers (to 64), l1, l2",
                         KILN_STR_ARG(name), (long long)value);
     }
   }
