@@ -10,7 +10,8 @@
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
  * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which take
- * the iterations in turn: each waits for its last sum. */
+ * the iterations in turn: each waits for its last sum. Their number is the nest's, so that a row's
+ * bits do not depend on the rows that it is summed with: boxes cut them anywhere. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -260,8 +261,6 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
-  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
-  x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
@@ -320,6 +319,9 @@ void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s) {
   tile x = {.t = &t, .row_loop = e->nest->rank - 2, .vectors = vectors_of(e->nest, e->width)};
   s->rank = e->nest->rank;
   (void)kiln__find_contraction(e->fn, e->nest, &t.scopes, &x.c); /* it was verified */
+  for (x.chains = 1; x.chains < CHAINS && e->nest->tile.rows * x.vectors * x.chains < BUSY;)
+    x.chains *= 2;
+  x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
   find_moves(&x);
   emit_outer_loops(&x, 0);
 }

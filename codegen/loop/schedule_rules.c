@@ -136,6 +136,8 @@ static int vectors_for(int64_t columns, int width, int most) {
   return best;
 }
 
+enum { EVEN_TILES = 8 };
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -165,7 +167,8 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   int rows = (m->registers - 1 - vectors) / vectors;
   const int64_t count = number_or(nest->extents[row], INT64_MAX);
   if (rows > 8) rows = 8;
-  if (count < rows) rows = (int)count;
+  const int64_t tiles = count / rows + (count % rows != 0);
+  if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
   const kiln_loop_inst *inst = &nest->body.data[load];
   *out = (kiln_schedule_nest){.panel_loop = column,
                               .panel = vectors * width,
