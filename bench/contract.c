@@ -1,10 +1,11 @@
 /* contract.c: contractions in loop IR, as their schedules have them: linear(x, w) + b and relu for
- * m rows, n columns and k products, in microseconds, GFLOP/s, and as a share of the FMA peak that is
- * measured beside it.
+ * m rows, n columns and k products, in microseconds, GFLOP/s, and as a share of the FMA peak that
+ * is measured beside it.
  *
- *   taskset -c 0 build/bench/bench_contract [--isa v2|avx2|avx512] [--machine TEXT] [M N K]
+ *   taskset -c 0 build/bench/bench_contract [--isa v2|avx2|avx512] [--machine TEXT]
+ *       [--schedule TEXT] [M N K]
  *
- * Results are compared with sums in double. Medians. */
+ * Results are compared with sums in double. Medians. Without a schedule the rules choose it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void expect(kiln_status *status) {
 }
 
 static const int64_t shapes[][3] = {
-    {2, 256, 256},   {5, 256, 1024},  {8, 512, 512},    {16, 1024, 256}, {32, 256, 256},
+    {2, 256, 256},   {5, 256, 1024},  {8, 512, 512},    {16, 1024, 256},  {32, 256, 256},
     {32, 1024, 256}, {32, 256, 1024}, {128, 768, 768},  {128, 3072, 768}, {128, 768, 3072},
     {512, 512, 512}, {197, 384, 384}, {196, 1000, 512}, {1024, 64, 576},
 };
@@ -48,15 +49,15 @@ static float *numbers(int64_t count, uint64_t seed) {
 
 /* Independent multiplications and additions in registers: GFLOP/s. */
 enum { CHAINS = 12, STEPS = 100000, TURNS = 15 };
-#define PEAK(name, lanes, features)                                                        \
-  typedef float name##_vector __attribute__((vector_size(4 * lanes)));                     \
-  __attribute__((target(features))) static void name(void) {                               \
-    name##_vector a[CHAINS], x = (name##_vector){0} + 0.999f;                              \
-    for (int i = 0; i < CHAINS; i++) a[i] = (name##_vector){0} + (float)i;                 \
-    for (int n = 0; n < STEPS; n++) {                                                      \
-      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + x;       \
-    }                                                                                      \
-    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));                   \
+#define PEAK(name, lanes, features)                                                  \
+  typedef float name##_vector __attribute__((vector_size(4 * lanes)));               \
+  __attribute__((target(features))) static void name(void) {                         \
+    name##_vector a[CHAINS], x = (name##_vector){0} + 0.999f;                        \
+    for (int i = 0; i < CHAINS; i++) a[i] = (name##_vector){0} + (float)i;           \
+    for (int n = 0; n < STEPS; n++) {                                                \
+      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + x; \
+    }                                                                                \
+    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));             \
   }
 PEAK(peak_v2, 4, "sse4.2")
 PEAK(peak_avx2, 8, "avx2,fma")
@@ -78,6 +79,7 @@ static double peak(kiln_isa isa) {
 typedef struct bench {
   kiln_env *env;
   kiln_codegen *codegen;
+  const char *schedule; /* NULL: the rules' */
   double peak;
 } bench;
 
@@ -108,8 +110,15 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
   const int M = (int)m, N = (int)n, K = (int)k;
   snprintf(text, sizeof text, kernel_text, M, K, K, N, K, K, N, M, N, N, M, N, K, K, K, N);
   expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
-  expect(kiln_codegen_compile(b->codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
-  float *x = numbers(m * k, 1), *w = numbers(n * k, 2), *bias = numbers(n, 3), *y = numbers(m * n, 4);
+  if (b->schedule) {
+    kiln_schedule schedule;
+    expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
+    expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
+  } else {
+    expect(kiln_codegen_compile(b->codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
+  }
+  float *x = numbers(m * k, 1), *w = numbers(n * k, 2), *bias = numbers(n, 3),
+        *y = numbers(m * n, 4);
   const void *data[4] = {x, w, bias, y};
   void *copies[4] = {0};
   for (int i = 0; i < code->info.pack_count; i++) {
@@ -131,7 +140,8 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
     }
     if (t >= 0) times[t] = (double)(kiln_now_ns() - begin) / calls;
   }
-  const double ns = bench_median(times, TIMES), gflops = 2.0 * (double)m * (double)n * (double)k / ns;
+  const double ns = bench_median(times, TIMES),
+               gflops = 2.0 * (double)m * (double)n * (double)k / ns;
   printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e\n", M, N, K,
          ns * 1e-3, gflops, 100 * gflops / b->peak, (double)code->compile_ns * 1e-6,
          worst_of(m, n, k, x, w, bias, y));
@@ -142,24 +152,22 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
 }
 
 int main(int argc, char **argv) {
-  char *options[3] = {0}, isa[64], machine[256];
-  int64_t shape[3];
-  int at = 1, given = 0;
-  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
-    const bool is_isa = strcmp(argv[at], "--isa") == 0;
-    char *to = is_isa ? isa : machine;
-    snprintf(to, 64, "%s=%s", is_isa ? "isa" : "machine", argv[at + 1]);
-    options[given++] = to;
-    if (given == 2) break;
-  }
+  static const char *const names[] = {"--isa", "--machine", "--schedule"};
+  char isa[64] = "isa=native", machine[256] = "machine=", *const options[] = {isa, machine, NULL};
   bench b = {0};
+  int at = 1;
+  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+    if (strcmp(argv[at], names[0]) == 0) snprintf(isa, sizeof isa, "isa=%s", argv[at + 1]);
+    if (strcmp(argv[at], names[1]) == 0)
+      snprintf(machine, sizeof machine, "machine=%s", argv[at + 1]);
+    if (strcmp(argv[at], names[2]) == 0) b.schedule = argv[at + 1];
+  }
   expect(kiln_env_create_with(NULL, options, &b.env));
   expect(kiln_codegen_create(b.env, &b.codegen));
   b.peak = peak(b.env->isa);
   printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
-  for (int i = 0; i < 3 && at + 2 < argc + i; i++) shape[i] = atoll(argv[at + i]);
   if (at + 2 < argc) {
-    run(&b, shape[0], shape[1], shape[2]);
+    run(&b, atoll(argv[at]), atoll(argv[at + 1]), atoll(argv[at + 2]));
   } else {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
       run(&b, shapes[i][0], shapes[i][1], shapes[i][2]);

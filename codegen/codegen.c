@@ -25,7 +25,7 @@ typedef struct worker {
 } worker;
 
 struct kiln_codegen {
-  kiln_env *env;      /* borrowed */
+  kiln_env *env; /* borrowed */
   kiln_machine machine;
   kiln_job_lock lock; /* of the workers but for those that are held, of LLVM's opening, and of: */
   worker *workers;    /* as many as threads have compiled at a time */

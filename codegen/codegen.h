@@ -72,7 +72,8 @@ bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) KILN_MUST_USE;
-/* The same, of LLVM, with that schedule, which is legal, instead of the one that the rules choose. */
+/* The same, of LLVM, with that schedule, which is legal, instead of the one that the rules choose.
+ */
 struct kiln_schedule;
 kiln_status *kiln_codegen_compile_as(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                      const struct kiln_schedule *schedule, kiln_reason *out_reason,
@@ -80,9 +81,9 @@ kiln_status *kiln_codegen_compile_as(kiln_codegen *codegen, const kiln_loop_fn *
 kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
 void kiln_compiled_release(kiln_compiled *code);
 
-/* Text of a stage, in `arena`: its schedule (schedule.h), LLVM IR after its passes, assembly, or PTX for the GPU that the flag
- * ptx names: kernel_abi.h says how it is launched; a thread's scratch is kiln_loop_info's for one
- * lane. KILN_UNSUPPORTED: there is none of this kernel. */
+/* Text of a stage, in `arena`: its schedule (schedule.h), LLVM IR after its passes, assembly, or
+ * PTX for the GPU that the flag ptx names: kernel_abi.h says how it is launched; a thread's scratch
+ * is kiln_loop_info's for one lane. KILN_UNSUPPORTED: there is none of this kernel. */
 typedef enum kiln_codegen_stage {
   KILN_STAGE_SCHEDULE,
   KILN_STAGE_LLVM,

@@ -1,7 +1,8 @@
 /* lower_product.c: matrix products as contractions: an element of the result is a reduce loop.
  *
- * Both factors are inputs of the group, or views of them: an element of theirs is read once for each
- * row or column of the other, so that what they are computed from would be computed as often. */
+ * Both factors are inputs of the group, or views of them: an element of theirs is read once for
+ * each row or column of the other, so that what they are computed from would be computed as often.
+ */
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
@@ -13,7 +14,8 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ys = kiln__lower_sizes_of(l, y);
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   if (l->nest->open > 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
-  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, first) != dtype ||
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F ||
+      kiln__lower_input_dtype(node, first) != dtype ||
       kiln__lower_input_dtype(node, first + 1) != dtype)
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   if (xs.sizes[a_inner] != ys.sizes[b_inner] || !kiln_dim_is_known(xs.sizes[a_inner]))

@@ -30,8 +30,8 @@ struct kiln_ir_value {
   kiln_node *node; /* that defines it (a block's param node for block inputs) */
   int index;       /* among the node's outputs */
   const kiln_type *type;
-  kiln_str name;  /* debug name without the %: "x.1", or "" for a number */
-  uint32_t id;    /* unique in the graph; printed when there is no name */
+  kiln_str name; /* debug name without the %: "x.1", or "" for a number */
+  uint32_t id;   /* unique in the graph; printed when there is no name */
   /* Of a graph's input: whoever calls the graph always gives the same, an attribute or a constant.
    * Not printed. */
   bool weight;

@@ -296,8 +296,7 @@ static void grow_group(partition *p, int node) {
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
     const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
-    const kiln_reason misfit =
-        kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node);
+    const kiln_reason misfit = kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node);
     if (again && !maps) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {

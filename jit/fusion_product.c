@@ -2,8 +2,8 @@
  *
  * The interpreter's products are as good as a kernel's where nothing is known of their factors. A
  * kernel gains where one factor is a weight, which is copied once into the order that the kernel
- * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. Small ones are not worth the
- * compilation. */
+ * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. Small ones are not worth
+ * the compilation. */
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 
@@ -38,7 +38,8 @@ static bool has_one_row(const kiln_tensor_detail *t) {
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n) {
   const kiln_flags *flags = &f->pass->env->flags;
   int first = 0;
-  if (flags->exact || flags->codegen != (int)KILN_BACKEND_LLVM || flags->compat == KILN_COMPAT_TORCH)
+  if (flags->exact || flags->codegen != (int)KILN_BACKEND_LLVM ||
+      flags->compat == KILN_COMPAT_TORCH)
     return KILN_REASON_product_by_llvm;
   while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
   if (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm)) first++;

@@ -25,7 +25,7 @@ typedef struct kiln_group_info {
   kiln_source_loc loc;
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
-  kiln_compiled *code; /* retained; NULL: none */
+  kiln_compiled *code;                    /* retained; NULL: none */
   kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;
   uint32_t runs; /* counters: its own, and its guard's; 0: it has none */

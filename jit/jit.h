@@ -87,15 +87,15 @@ void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_t
 
 /* -- Text: what `kiln graph` prints -- */
 
-#define KILN_JIT_STAGE_LIST(X)                                             \
-  X(FRONTEND, "frontend", "the function's graph as it was loaded")         \
-  X(PROFILED, "profiled", "the graph with prim::profile and what it saw")  \
-  X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks") \
-  X(BYTECODE, "bytecode", "the plan that runs now")                        \
-  X(LOOP, "loop", "loop IR of the compiled groups")                        \
-  X(SCHEDULE, "schedule", "how LLVM is to run the loop IR of the compiled groups")        \
-  X(LLVM, "llvm", "LLVM IR of the compiled groups")                        \
-  X(ASM, "asm", "machine code of the compiled groups, as assembly")        \
+#define KILN_JIT_STAGE_LIST(X)                                                     \
+  X(FRONTEND, "frontend", "the function's graph as it was loaded")                 \
+  X(PROFILED, "profiled", "the graph with prim::profile and what it saw")          \
+  X(OPTIMIZED, "optimized", "the graph that runs now, with its fallbacks")         \
+  X(BYTECODE, "bytecode", "the plan that runs now")                                \
+  X(LOOP, "loop", "loop IR of the compiled groups")                                \
+  X(SCHEDULE, "schedule", "how LLVM is to run the loop IR of the compiled groups") \
+  X(LLVM, "llvm", "LLVM IR of the compiled groups")                                \
+  X(ASM, "asm", "machine code of the compiled groups, as assembly")                \
   X(PTX, "ptx", "code of the compiled groups for a GPU (the flag ptx says which)")
 
 typedef enum kiln_jit_stage {

@@ -77,7 +77,8 @@ enum { KILN_KERNEL_DONORS = 4 };
 /* An input that the kernel wants in another order, which whoever calls it makes: with 2 loops, of 3
  * and 5 iterations, one of them outside of the panels, and 100 columns in panels of 48, element
  * [a][p][b][c] of the copy, (3, 3, 5, 48), is the input's element at offset + a * strides[0] + b *
- * strides[1] + (48 p + c) * column, and 0 where 48 p + c is 100 or more. All are numbers of elements. */
+ * strides[1] + (48 p + c) * column, and 0 where 48 p + c is 100 or more. All are numbers of
+ * elements. */
 enum { KILN_KERNEL_PACK_RANK = 12 };
 typedef struct kiln_kernel_pack {
   int input;

@@ -21,17 +21,17 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
 }
 
 /* `count` rows of one panel, `step` apart, of which `columns` are there. */
-#define COPY_ROWS(type)                                                                   \
-  static void copy_rows_##type(const type *from, type *to, int64_t count, int64_t step,   \
-                               int64_t columns, int64_t column, int64_t panel) {          \
-    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                      \
-      if (column == 1) {                                                                  \
-        memcpy(to, from, (size_t)columns * sizeof *to);                                   \
-      } else {                                                                            \
-        for (int64_t j = 0; j < columns; j++) to[j] = from[j * column];                   \
-      }                                                                                   \
+#define COPY_ROWS(type)                                                                     \
+  static void copy_rows_##type(const type *from, type *to, int64_t count, int64_t step,     \
+                               int64_t columns, int64_t column, int64_t panel) {            \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                        \
+      if (column == 1) {                                                                    \
+        memcpy(to, from, (size_t)columns * sizeof *to);                                     \
+      } else {                                                                              \
+        for (int64_t j = 0; j < columns; j++) to[j] = from[j * column];                     \
+      }                                                                                     \
       if (columns < panel) memset(to + columns, 0, (size_t)(panel - columns) * sizeof *to); \
-    }                                                                                     \
+    }                                                                                       \
   }
 COPY_ROWS(uint8_t)
 COPY_ROWS(uint16_t)

@@ -1,10 +1,10 @@
-/* pack.h: inputs of kernels in the order that these want (kiln_kernel_pack): copied when a kernel is
- * called, or once for a tensor that nobody writes.
+/* pack.h: inputs of kernels in the order that these want (kiln_kernel_pack): copied when a kernel
+ * is called, or once for a tensor that nobody writes.
  *
  * A copy that is kept serves all kernels of its context that want the same order of the same
- * elements: of two variants of linear(x, w), one for 8 and one for 32 rows, both read one copy of w.
- * It holds w's storage, and goes with the last kernel that reads it. Which tensors are kept: those
- * whose memory is nobody's but Kiln's to write, as long as nobody has written since. */
+ * elements: of two variants of linear(x, w), one for 8 and one for 32 rows, both read one copy of
+ * w. It holds w's storage, and goes with the last kernel that reads it. Which tensors are kept:
+ * those whose memory is nobody's but Kiln's to write, as long as nobody has written since. */
 #pragma once
 
 #include "base/env.h"
@@ -22,16 +22,17 @@ typedef struct kiln_pack_store kiln_pack_store;
 kiln_status *kiln_pack_store_create(kiln_mem *mem, kiln_pack_store **out_store) KILN_MUST_USE;
 void kiln_pack_store_destroy(kiln_pack_store *store);
 
-/* What a group keeps for one of its inputs; starts without anything kept, and outlives all calls. */
+/* What a group keeps for one of its inputs; starts without anything kept, and outlives all calls.
+ */
 typedef struct kiln_pack_slot {
   kiln_pack_store *store;    /* borrowed */
   struct kiln__packed *kept; /* atomic */
 } kiln_pack_slot;
 void kiln_pack_slot_release(kiln_pack_slot *slot);
 
-/* What the kernel reads for tensor `t`; `slot` is NULL where nothing is to be kept. *out_own: memory
- * of the call's cache, *out_bytes of it, which the caller gives back after the kernel has run; NULL:
- * it is kept. */
+/* What the kernel reads for tensor `t`; `slot` is NULL where nothing is to be kept. *out_own:
+ * memory of the call's cache, *out_bytes of it, which the caller gives back after the kernel has
+ * run; NULL: it is kept. */
 kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                             kiln_tensor *t, const void **out_data, void **out_own,
                             size_t *out_bytes) KILN_MUST_USE;

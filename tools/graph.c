@@ -24,8 +24,9 @@ static const tool_option options_table[] = {
     {"--seed", TOOL_INT, FIELD(seed), "N", 0, "seed of random inputs (0)"},
     {"--after-call", TOOL_INT, FIELD(after_call), "N", 0,
      "calls before the graph is shown (frontend 0, profiled 1, else or with --site 3)"},
-    {"--stage", TOOL_WORD, FIELD(stage), "frontend|profiled|optimized|bytecode|loop|schedule|llvm|asm|ptx",
-     0, "what is shown (optimized)"},
+    {"--stage", TOOL_WORD, FIELD(stage),
+     "frontend|profiled|optimized|bytecode|loop|schedule|llvm|asm|ptx", 0,
+     "what is shown (optimized)"},
     {"--site", TOOL_TEXT, FIELD(site), "ID", 0,
      "one group or region: its name (forward/TensorExprGroup_0, or what stands behind the /), or "
      "the start of its hash"},

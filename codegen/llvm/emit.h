@@ -1,5 +1,6 @@
 /* emit.h: what the parts of the emitter share (emit.c: the function, nests without loops in their
- * bodies; emit_tree.c: those with loops; emit_tile.c: those with a tile; emit_gpu.c: both of a GPU; emit_ops.c: values). */
+ * bodies; emit_tree.c: those with loops; emit_tile.c: those with a tile; emit_gpu.c: both of a GPU;
+ * emit_ops.c: values). */
 #pragma once
 
 #include "codegen/llvm/llvm.h"
@@ -33,7 +34,8 @@ typedef struct kiln__llvm_emitter {
   /* Of its loops (emit_tree.c): accumulators in memory and, for short bodies, others; places. */
   LLVMValueRef *reductions, *fast, *places;
   kiln_loop_scopes scopes;
-  /* Of a tile (emit_tile.c), for each of its rows and vectors: values; addresses and accumulators. */
+  /* Of a tile (emit_tile.c), for each of its rows and vectors: values; addresses and accumulators.
+   */
   LLVMValueRef *tile_values, *tile_places;
   int *tile_moves;
 } kiln__llvm_emitter;

@@ -9,9 +9,9 @@
  *   w0 = w[k][0..], x0 = splat x[0][k], s00 += x0 * w0, w1 = w[k][8..], s01 += x0 * w1,
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
- * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which take
- * the iterations in turn: each waits for its last sum. Their number is the nest's, so that a row's
- * bits do not depend on the rows that it is summed with: boxes cut them anywhere. */
+ * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which
+ * take the iterations in turn: each waits for its last sum. Their number is the nest's, so that a
+ * row's bits do not depend on the rows that it is summed with: boxes cut them anywhere. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -42,8 +42,8 @@ size_t kiln__llvm_tile_room(const kiln_loop_fn *fn) {
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     if (!nest->tile.rows) continue;
-    const size_t room = (size_t)nest->tile.rows * (size_t)nest->extents[nest->rank - 1] *
-                        (size_t)nest->body.count;
+    const size_t room =
+        (size_t)nest->tile.rows * (size_t)nest->extents[nest->rank - 1] * (size_t)nest->body.count;
     if (room > most) most = room;
   }
   return most;

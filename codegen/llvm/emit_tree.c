@@ -111,9 +111,9 @@ static LLVMValueRef emit_load(const tree *t, int number, const place *p) {
   const kiln_loop_inst *inst = &t->nest->body.data[number];
   const int depth = t->scopes.depth[number], align = kiln_loop_size(inst->dtype);
   if (is_local(t, inst) && !t->rows) {
-    return from_memory(e, inst->dtype,
-                       load_aligned(e, memory_vector(e, inst->dtype), local_address(t, inst, depth),
-                                    align));
+    return from_memory(
+        e, inst->dtype,
+        load_aligned(e, memory_vector(e, inst->dtype), local_address(t, inst, depth), align));
   }
   return kiln__llvm_emit_load_at(t, number, p, address_of(e, t->s, inst, depth));
 }
@@ -305,9 +305,8 @@ static void accumulate(const tree *t, int i, const place *p) {
   }
   LLVMValueRef old = load_vector(t, at, dtype);
   store_vector(t, at, dtype,
-               kiln_loop_multiplies(inst->op)
-                   ? kiln__llvm_emit_product(e, x, y, old)
-                   : kiln__llvm_emit_join(e, inst->op, dtype, old, x));
+               kiln_loop_multiplies(inst->op) ? kiln__llvm_emit_product(e, x, y, old)
+                                              : kiln__llvm_emit_join(e, inst->op, dtype, old, x));
 }
 
 LLVMValueRef kiln__llvm_emit_product(kiln__llvm_emitter *e, LLVMValueRef x, LLVMValueRef y,

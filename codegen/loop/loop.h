@@ -86,8 +86,8 @@ typedef struct kiln_loop_inst {
   } imm;
 } kiln_loop_inst;
 
-/* How a back end runs the two innermost loops of a nest (schedule.h): `rows` iterations of the outer
- * one at once, and all of the inner one, `width` of them in a vector. */
+/* How a back end runs the two innermost loops of a nest (schedule.h): `rows` iterations of the
+ * outer one at once, and all of the inner one, `width` of them in a vector. */
 typedef struct kiln_loop_tile {
   int rows;   /* 0: there is no tile */
   int packed; /* the input whose vectors are whole, however far the inner loop goes; -1: none */
@@ -247,8 +247,8 @@ bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
 int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 
 enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code */
-/* Elements of a nest's vectors where a register holds `lanes` floats: half as many where all numbers
- * are of 8 bytes. */
+/* Elements of a nest's vectors where a register holds `lanes` floats: half as many where all
+ * numbers are of 8 bytes. */
 int kiln_loop_width(const kiln_loop_nest *nest, int lanes);
 
 /* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that

@@ -34,7 +34,7 @@ static int line_of(const kiln_cursor *c) {
   for (const char *at = c->begin; at < c->at; at++) line += *at == '\n';
   return line;
 }
-#define FAIL(c, ...)                                                                          \
+#define FAIL(c, ...)                                                                           \
   return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "schedule, line %d", \
                           line_of(c))
 
@@ -132,7 +132,8 @@ const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest 
     if (inst->op == KILN_LOOP_contract && inst->index != out->loops)
       return "a contraction leaves out a loop";
     if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_END) continue;
-    if (scopes->parent[i] != out->inner_open) return "the loops of its body are not perfectly nested";
+    if (scopes->parent[i] != out->inner_open)
+      return "the loops of its body are not perfectly nested";
   }
   return NULL;
 }
@@ -322,8 +323,8 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
       for (int k = 0; k < p->rank; k++) inst.strides[k] = old->strides[p->from[k]];
       inst.strides[p->panel_at] = kiln_dim_product(dims, s->panel, column);
       for (int k = p->rank; k < KILN_LOOP_MAX_RANK; k++) inst.strides[k] = old->strides[k - 1];
-      inst.offset = kiln_dim_plus(dims, old->offset,
-                                  kiln_dim_product(dims, first * s->panel, column));
+      inst.offset =
+          kiln_dim_plus(dims, old->offset, kiln_dim_product(dims, first * s->panel, column));
     }
     kiln_vec_push(to->arena, &nest->body, inst);
   }
@@ -361,7 +362,8 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
   to->arena = arena;
   memset(&to->buffers, 0, sizeof to->buffers);
   memset(&to->nests, 0, sizeof to->nests);
-  for (int i = 0; i < fn->buffers.count; i++) kiln_vec_push(arena, &to->buffers, fn->buffers.data[i]);
+  for (int i = 0; i < fn->buffers.count; i++)
+    kiln_vec_push(arena, &to->buffers, fn->buffers.data[i]);
   for (int i = 0; i < schedule->count; i++) {
     const kiln_schedule_nest *s = &schedule->nests[i];
     if (is_empty(s)) {

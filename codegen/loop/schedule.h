@@ -8,14 +8,15 @@
  * w[i1][k], this makes
  *   panel i1 48  a loop over panels of 48 columns, then one over the rows, then one in the panel;
  *                columns that are left over are a nest of their own
- *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever calls
- *                the kernel packs it (kiln_kernel_pack)
- *   tile i0 8    8 rows of a panel are summed in registers at once
+ *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever
+ * calls the kernel packs it (kiln_kernel_pack) tile i0 8    8 rows of a panel are summed in
+ * registers at once
  *
  * A schedule changes no result but within what `contract` allows: it has no order. What is not
- * legal is refused with its reason: a tile wants a nest whose body has perfectly nested reduce loops
- * with contractions alone, and two loops that are independent of each other; what is packed is read
- * by one load, which moves with the panels' loop and not with the tile's. All of that are numbers.
+ * legal is refused with its reason: a tile wants a nest whose body has perfectly nested reduce
+ * loops with contractions alone, and two loops that are independent of each other; what is packed
+ * is read by one load, which moves with the panels' loop and not with the tile's. All of that are
+ * numbers.
  *
  * The rules that choose one (schedule_rules.c) read the shape of the nest and the machine. */
 #pragma once
@@ -24,8 +25,8 @@
 
 /* What a CPU has, as far as rules ask for it. */
 typedef struct kiln_machine {
-  int lanes;     /* floats of a register */
-  int registers; /* of vectors */
+  int lanes;                  /* floats of a register */
+  int registers;              /* of vectors */
   int64_t l1_bytes, l2_bytes; /* data caches of a core */
 } kiln_machine;
 /* Of this process's CPU and instruction set; `text` (the flag machine) overrides:
@@ -61,7 +62,8 @@ kiln_status *kiln_schedule_verify(const kiln_loop_fn *fn, const kiln_schedule *s
                                   kiln_arena *scratch) KILN_MUST_USE;
 
 /* The kernel as a legal schedule has it, in the arena: buffers that are packed have the packed
- * sizes; and what is packed. `fn` is left as it is; where the schedule is empty it is the result. */
+ * sizes; and what is packed. `fn` is left as it is; where the schedule is empty it is the result.
+ */
 typedef struct kiln_scheduled {
   const kiln_loop_fn *fn;
   int pack_count;

@@ -16,9 +16,11 @@ static int64_t cache_of(int name, int64_t otherwise) {
   return bytes > 0 ? bytes : otherwise;
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
 
-static kiln_status *override(kiln_str text, kiln_machine *m) {
+static kiln_status * override(kiln_str text, kiln_machine *m) {
   kiln_cursor cursor = kiln_cursor_of(text), *c = &cursor;
   for (bool first = true; kiln_cursor_skip(c), c->at < c->end; first = false) {
     int64_t value;
@@ -26,8 +28,8 @@ static kiln_status *override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: ',' was expected");
     kiln_cursor_skip(c);
     const kiln_str name = kiln_cursor_take(c, is_letter);
-    if (!kiln_cursor_accept(c, "=") || !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) ||
-        value < 1)
+    if (!kiln_cursor_accept(c, "=") ||
+        !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) || value < 1)
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: NAME=NUMBER was expected");
     if (kiln_str_is(name, "registers") && value <= 64) {
       m->registers = (int)value;
@@ -37,7 +39,8 @@ static kiln_status *override(kiln_str text, kiln_machine *m) {
       m->l2_bytes = value;
     } else {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
-                        "option machine: " KILN_STR_FMT "=%lld is none of registers (to 64), l1, l2",
+                        "option machine: " KILN_STR_FMT
+                        "=%lld is none of registers (to 64), l1, l2",
                         KILN_STR_ARG(name), (long long)value);
     }
   }
@@ -57,7 +60,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
 
 /* Which loops of a nest move the operands of its contractions. */
 typedef struct operands {
-  uint32_t first, second; /* a bit for each loop of the nest */
+  uint32_t first, second;      /* a bit for each loop of the nest */
   int first_load, second_load; /* -1: no load, or several contractions */
 } operands;
 
@@ -143,7 +146,8 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   const kiln_loop_nest *nest = fn->nests.data[number];
   operands o;
   if (!find_operands(nest, &o)) return false;
-  int column = best_loop(nest, o.second, o.first, true), row = best_loop(nest, o.first, o.second, false);
+  int column = best_loop(nest, o.second, o.first, true),
+      row = best_loop(nest, o.first, o.second, false);
   int load = o.second_load;
   const int swapped = best_loop(nest, o.first, o.second, true);
   if (column < 0 || row < 0) return false;

@@ -28,9 +28,10 @@ KILN_API kiln_status *kiln_debug_list(kiln_context *context, const char *table,
 KILN_API kiln_status *kiln_debug_opt(kiln_context *context, const char *source, size_t size,
                                      const char *passes, int verbosity, char **out_text);
 
-/* One stage of a method: "frontend", "profiled", "optimized", "bytecode", "loop", "schedule", "llvm", "asm",
- * "ptx". `site`: NULL or "" the method itself, "*" everything made below it, or a group's or
- * region's name or a prefix of its hash. `dot`: Graphviz, for the stages that are graphs. */
+/* One stage of a method: "frontend", "profiled", "optimized", "bytecode", "loop", "schedule",
+ * "llvm", "asm", "ptx". `site`: NULL or "" the method itself, "*" everything made below it, or a
+ * group's or region's name or a prefix of its hash. `dot`: Graphviz, for the stages that are
+ * graphs. */
 KILN_API kiln_status *kiln_debug_graph(kiln_model *model, const char *method, const char *stage,
                                        const char *site, int dot, char **out_text);
 /* Name and meaning of stage `index`, static; NULL beyond the last. */

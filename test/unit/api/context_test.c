@@ -39,7 +39,7 @@ static void keeps_old_value(void **state) {
   } cases[] = {
       {"log", "nowhere=1", "", KILN_INVALID_ARGUMENT},
       {"dump", "/proc/none/at/all", "", KILN_INVALID_FILE},
-      {"exact", "on", "off", KILN_INVALID_ARGUMENT},
+      {"exact", "maybe", "off", KILN_INVALID_ARGUMENT},
       {"memory_limit", "-1", "0", KILN_INVALID_ARGUMENT},
   };
   kiln_context *context = NULL;

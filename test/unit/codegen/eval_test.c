@@ -398,6 +398,7 @@ static number joined(kiln_loop_opcode op, kiln_dtype dtype, number a, number b) 
   switch (op) {
     case KILN_LOOP_sum:
     case KILN_LOOP_dot:
+    case KILN_LOOP_contract: /* without a schedule */
       return (number){.f = rounded(dtype, a.f + b.f),
                       .i = plain_wrap(dtype, (uint64_t)a.i + (uint64_t)b.i)};
     case KILN_LOOP_prod:
@@ -427,7 +428,7 @@ static number reduced(kiln_loop_opcode op, kiln_dtype dtype, const void *x, cons
     const number a = load_number(dtype, x, at + i * stride),
                  b = load_number(dtype, y, at + i * stride);
     number *lane = &lanes[i % LANES];
-    if (op == KILN_LOOP_dot)
+    if (kiln_loop_multiplies(op))
       lane->f = !fma_here ? rounded(dtype, rounded(dtype, a.f * b.f) + lane->f)
                 : is_f32  ? (double)fmaf((float)a.f, (float)b.f, (float)lane->f)
                           : fma(a.f, b.f, lane->f);

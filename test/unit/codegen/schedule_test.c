@@ -26,9 +26,9 @@ static kiln_status *parse_schedule(schedule_job *job) {
 
 static void test_text(void **unused) {
   (void)unused;
-  static const char *const texts[] = {
-      "", "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
-      "schedule {\n  nest 0: panel i1 256, tile i0 16\n}\n"};
+  static const char *const texts[] = {"",
+                                      "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
+                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n}\n"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -96,8 +96,8 @@ static void test_no_contraction(void **unused) {
              "1]\n nest [4, 4] { %s } }",
              bodies[i][0]);
     kiln_loop_fn *fn = parse_loop(&f, text, false, NULL);
-    schedule_job job = {.fn = fn, .arena = f.arena,
-                        .text = "schedule { nest 0: panel i1 4, tile i0 2 }"};
+    schedule_job job = {
+        .fn = fn, .arena = f.arena, .text = "schedule { nest 0: panel i1 4, tile i0 2 }"};
     assert_error(parse_schedule(&job), KILN_INVALID_ARGUMENT, bodies[i][1]);
   }
   fixture_close(&f);
@@ -106,14 +106,16 @@ static void test_no_contraction(void **unused) {
 static void test_rules(void **unused) {
   (void)unused;
   static const char *const machines[][2] = {
-      /* 3 vectors of 8 and 4 rows fill 16 registers, but 5 rows are better 3 and 2; a weight's rows lie
-       * along k: it is packed. */
+      /* 3 vectors of 8 and 4 rows fill 16 registers, but 5 rows are better 3 and 2; a weight's rows
+       * lie along k: it is packed. */
       {"registers=16", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 3\n}\n"},
       {"registers=32", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 5\n}\n"},
-      {"registers=8,l1=1024 , l2=4096", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
+      {"registers=8,l1=1024 , l2=4096",
+       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
   };
-  static const char *const wrong[] = {"registers", "registers=", "registers=0", "registers=65",
-                                      "ports=2", "registers=16 l1=8", "l1=x"};
+  static const char *const wrong[] = {"registers",    "registers=", "registers=0",
+                                      "registers=65", "ports=2",    "registers=16 l1=8",
+                                      "l1=x"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -401,8 +403,8 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),  cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_rules), cmocka_unit_test(test_no_contraction),
+      cmocka_unit_test(test_text),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_rules),  cmocka_unit_test(test_no_contraction),
       cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,13 +25,8 @@ static void close_fixture(fixture *f) {
 }
 
 /* w (5, 3) with columns 5 apart: of out[i] += x[k] * w[i][k] in panels of 4. */
-static const kiln_kernel_pack panels = {.item_size = 4,
-                                        .rank = 1,
-                                        .sizes = {3},
-                                        .strides = {1},
-                                        .columns = 5,
-                                        .column = 3,
-                                        .panel = 4};
+static const kiln_kernel_pack panels = {
+    .item_size = 4, .rank = 1, .sizes = {3}, .strides = {1}, .columns = 5, .column = 3, .panel = 4};
 
 static kiln_tensor *weight(fixture *f) {
   const int64_t sizes[2] = {5, 3};
@@ -45,8 +40,8 @@ static kiln_tensor *weight(fixture *f) {
 
 static void test_order(void **unused) {
   (void)unused;
-  static const float wanted[24] = {1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12,
-                                   13, 0, 0, 0, 14, 0, 0, 0, 15, 0, 0, 0};
+  static const float wanted[24] = {1,  4, 7, 10, 2,  5, 8, 11, 3,  6, 9, 12,
+                                   13, 0, 0, 0,  14, 0, 0, 0,  15, 0, 0, 0};
   fixture f;
   open_fixture(&f);
   kiln_tensor *t = weight(&f);
@@ -66,8 +61,14 @@ static void test_order(void **unused) {
 static void test_formula(void **unused) {
   (void)unused;
   for (int size = 1; size <= 8; size *= 2) {
-    const kiln_kernel_pack p = {.item_size = size, .rank = 3, .outer = 1, .sizes = {2, 3, 2},
-                                .strides = {70, 2, 1}, .offset = 3, .columns = 7, .column = 9,
+    const kiln_kernel_pack p = {.item_size = size,
+                                .rank = 3,
+                                .outer = 1,
+                                .sizes = {2, 3, 2},
+                                .strides = {70, 2, 1},
+                                .offset = 3,
+                                .columns = 7,
+                                .column = 9,
                                 .panel = 3};
     uint8_t from[8 * 160], to[8 * 2 * 3 * 3 * 2 * 3];
     size_t bytes;
@@ -91,8 +92,8 @@ static void test_formula(void **unused) {
       }
     }
   }
-  const kiln_kernel_pack large = {.item_size = 8, .rank = 2, .sizes = {INT64_MAX, 2}, .columns = 9,
-                                  .column = 1, .panel = 4};
+  const kiln_kernel_pack large = {
+      .item_size = 8, .rank = 2, .sizes = {INT64_MAX, 2}, .columns = 9, .column = 1, .panel = 4};
   size_t bytes;
   assert_false(kiln_pack_bytes(&large, &bytes));
 }
@@ -151,8 +152,8 @@ static void test_lent(void **unused) {
     kiln_tensor *t;
     kiln_pack_slot slot = {.store = f.store};
     assert_ok(kiln_storage_wrap(f.env->mem, &owner, memory, sizeof memory, flags, &storage));
-    assert_ok(kiln_tensor_create_on(f.env->mem, NULL, storage, KILN_DTYPE_F32, 2, sizes, strides, 0,
-                                    &t));
+    assert_ok(
+        kiln_tensor_create_on(f.env->mem, NULL, storage, KILN_DTYPE_F32, 2, sizes, strides, 0, &t));
     assert_int_equal(take(&f, &slot, t) != NULL, flags == KILN_STORAGE_READ_ONLY);
     kiln_pack_slot_release(&slot);
     kiln_tensor_release(t);
