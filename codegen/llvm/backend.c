@@ -14,8 +14,7 @@
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
 
-static const char passes[] =
-    "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>)";
+static const char passes[] = "always-inline,globaldce,function(sroa,early-cse)";
 
 /* What code is generated for. */
 typedef struct machine {
