@@ -8,7 +8,10 @@
  * short body they are in registers, with KILN_REDUCE_LANES iterations at once. */
 #include "codegen/llvm/emit_state.h"
 
-enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
+enum {
+  SHORT_BODY = 12, /* instructions that are emitted several times */
+  FEW_VECTORS = 16 /* that are filled without a loop */
+};
 
 /* Where an instruction is emitted. */
 typedef struct place {
@@ -205,19 +208,29 @@ static LLVMValueRef first_value(const tree *t, int i) {
   return number(t, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
 }
 
+/* The first values of the accumulators from `at` on, in elements. */
+static void store_first(const tree *t, int i, bool find, LLVMValueRef at) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  store_vector(t, offset_by(e, dtype, e->reductions[i], at), dtype, first_value(t, i));
+  if (!find) return;
+  store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], at), KILN_DTYPE_I64,
+               number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+}
+
 static void begin_reduction(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   const int count = vectors_of(t, i) * e->width;
-  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, count);
+  e->reductions[i] = kiln__llvm_emit_stack(e, operand_dtype(t, i), count);
   if (find) e->places[i] = kiln__llvm_emit_stack(e, KILN_DTYPE_I64, count);
-  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  store_vector(t, offset_by(e, dtype, e->reductions[i], l.counter), dtype, first_value(t, i));
-  if (find) {
-    store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter), KILN_DTYPE_I64,
-                 number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+  if (vectors_of(t, i) <= FEW_VECTORS) { /* compile faster than a loop */
+    for (int at = 0; at < count; at += e->width)
+      store_first(t, i, find, kiln__llvm_emit_index(e, at));
+    return;
   }
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  store_first(t, i, find, l.counter);
   loop_end(e, l, e->width, kiln__llvm_emit_index(e, count));
 }
 
