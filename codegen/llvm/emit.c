@@ -75,7 +75,7 @@ static void copy_masked(kiln__llvm_emitter *e, const access *a, LLVMValueRef mas
   LLVMTypeRef type = memory_vector(e, a->inst->dtype);
   const int align = kiln_loop_size(a->inst->dtype);
   if (a->inst->op == KILN_LOOP_store)
-    store_masked(e, load_aligned(e, type, a->buffer, align), a->at, align, mask);
+    store_masked(e, a->value, a->at, align, mask);
   else
     store_aligned(e, load_masked(e, type, a->at, align, mask), a->buffer, align);
 }
@@ -104,7 +104,7 @@ static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, kiln_loop_o
   loop_end(e, l, 1, s->left);
 }
 
-static void emit_store(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
+static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
   const int align = kiln_loop_size(dtype);
@@ -115,6 +115,8 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, const access 
     loop_end(e, l, 1, s->left);
   } else if (s->mask) {
     store_masked(e, value, a->at, align, s->mask);
+  } else if (has_masks(e, dtype)) {
+    a->value = value;
   } else {
     store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
   }
@@ -177,10 +179,16 @@ static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
   }
 }
 
-static void emit_partial_stores(kiln__llvm_emitter *e, nest_state *s) {
+static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
   if (!has_contiguous(s, KILN_LOOP_store)) return;
-  LLVMBasicBlockRef drain = new_block(e), done = new_block(e);
-  LL->BuildCondBr(BUILD, s->full, done, drain);
+  LLVMBasicBlockRef all = new_block(e), drain = new_block(e), done = new_block(e);
+  LL->BuildCondBr(BUILD, s->full, all, drain);
+  LL->PositionBuilderAtEnd(BUILD, all);
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->value) store_aligned(e, a->value, a->at, kiln_loop_size(a->inst->dtype));
+  }
+  LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, drain);
   copy_partial(e, s, KILN_LOOP_store);
   LL->BuildBr(BUILD, done);
@@ -271,7 +279,9 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
     bool scatters = is_store && step != 1;
-    if (scatters || (step == 1 && !e->target->masks)) a.buffer = stack_buffer(e, inst->dtype);
+    const bool waits = is_store && has_masks(e, inst->dtype);
+    if (scatters || (step == 1 && !waits && !e->target->masks))
+      a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
 }

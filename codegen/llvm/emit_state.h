@@ -12,6 +12,7 @@ typedef struct access {
   LLVMValueRef row;    /* address at innermost counter 0 */
   LLVMValueRef at;     /* address of this step's first element */
   LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
+  LLVMValueRef value;  /* of a store that waits for the end of its step; or NULL */
 } access;
 
 typedef struct nest_state {
