@@ -5,7 +5,8 @@
  * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
  * one partial one. What is reduced stands in KILN_REDUCE_LANES accumulators in memory: numbers, of
  * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Of a
- * short body they are in registers, with KILN_REDUCE_LANES iterations at once. */
+ * short body they are in registers, with KILN_REDUCE_LANES iterations at once; what these leave
+ * goes in partial vectors alone. */
 #include "codegen/llvm/emit_state.h"
 
 enum {
