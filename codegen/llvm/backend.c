@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/job_lock.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
 
-static const char passes[] =
-    "always-inline,globaldce,function(sroa,early-cse,instcombine<no-verify-fixpoint>)";
+static const char passes[] = "always-inline,globaldce,function(sroa,early-cse)";
 
 /* What code is generated for. */
 typedef struct machine {
@@ -161,16 +161,45 @@ static kiln_status *run_passes(job *j) {
   return status;
 }
 
-/* Of a target that was registered. */
+/* LLVM's list of targets is the process's, and has no lock. Two contexts that open LLVM at the same
+ * moment meet here: the first registers, once for a libLLVM, and both look their target up. */
+static kiln_job_lock registering = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static const void *registered[2]; /* under it: the library that has the target, of CPUs and GPUs */
+
+static void register_cpu(const kiln__llvm *ll) {
+  ll->InitializeX86TargetInfo();
+  ll->InitializeX86Target();
+  ll->InitializeX86TargetMC();
+  ll->InitializeX86AsmPrinter();
+}
+static void register_gpu(const kiln__llvm *ll) {
+  if (!ll->InitializeNVPTXTargetInfo || !ll->InitializeNVPTXTarget ||
+      !ll->InitializeNVPTXTargetMC || !ll->InitializeNVPTXAsmPrinter)
+    return; /* no target answers to the triple */
+  ll->InitializeNVPTXTargetInfo();
+  ll->InitializeNVPTXTarget();
+  ll->InitializeNVPTXTargetMC();
+  ll->InitializeNVPTXAsmPrinter();
+}
+
+static kiln_status *find_target(const kiln__llvm *ll, const machine *m, LLVMTargetRef *out_target) {
+  const bool gpu = m->target->gpu;
+  char *message = NULL;
+  KILN_TRY(kiln_job_lock_take(&registering, kiln_budget_current()));
+  if (registered[gpu] != ll->library) (gpu ? register_gpu : register_cpu)(ll);
+  registered[gpu] = ll->library;
+  const bool missing = ll->GetTargetFromTriple(m->triple, out_target, &message);
+  kiln_job_lock_give(&registering);
+  if (!missing) return NULL;
+  kiln_status *status = KILN_ERROR(KILN_UNSUPPORTED, "%s: %s", ll->path, message);
+  ll->DisposeMessage(message);
+  return status;
+}
+
 static kiln_status *make_machine(const kiln__llvm *ll, machine *m) {
   LLVMTargetRef target;
-  char *message = NULL;
   if (m->llvm) return NULL;
-  if (ll->GetTargetFromTriple(m->triple, &target, &message)) {
-    kiln_status *status = KILN_ERROR(KILN_UNSUPPORTED, "%s: %s", ll->path, message);
-    ll->DisposeMessage(message);
-    return status;
-  }
+  KILN_TRY(find_target(ll, m, &target));
   m->llvm = ll->CreateTargetMachine(target, m->triple, m->target->cpu, m->features,
                                     LLVMCodeGenLevelDefault, m->relocations, m->model);
   if (!m->llvm)
@@ -264,17 +293,6 @@ static kiln_status *open_targets(kiln__llvm_backend *b) {
   KILN_TRY(ask_room(LIBRARY_ADDRESSES, LIBRARY_BYTES));
   KILN_TRY(kiln__llvm_open(b->path, ll));
   ll->InstallFatalErrorHandler(kiln__llvm_fatal);
-  ll->InitializeX86TargetInfo();
-  ll->InitializeX86Target();
-  ll->InitializeX86TargetMC();
-  ll->InitializeX86AsmPrinter();
-  if (ll->InitializeNVPTXTargetInfo && ll->InitializeNVPTXTarget && ll->InitializeNVPTXTargetMC &&
-      ll->InitializeNVPTXAsmPrinter) { /* else no target answers to the triple */
-    ll->InitializeNVPTXTargetInfo();
-    ll->InitializeNVPTXTarget();
-    ll->InitializeNVPTXTargetMC();
-    ll->InitializeNVPTXAsmPrinter();
-  }
   return make_machine(ll, &b->cpu);
 }
 

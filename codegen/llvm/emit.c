@@ -4,18 +4,18 @@
  * The innermost loop goes in steps of `width` elements; the body is emitted once. Where masked
  * memory instructions are cheap (AVX-512) every load and store has the mask of the elements that
  * exist. Elsewhere the last, partial step reads and writes small buffers on the stack, which are
- * filled before and drained after it element by element. An instruction stands in the outermost
- * loop that it depends on, always as a vector. */
+ * filled before and drained after it: by masks where there are such, else element by element. An
+ * instruction stands in the outermost loop that it depends on, always as a vector. */
 #include "codegen/llvm/emit_state.h"
 
 const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
-    [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, "x86-64-v2", false},
-    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, "x86-64-v3", false},
-    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, "x86-64-v4", false},
+    [KILN_ISA_V2] = {KILN_ISA_V2, 4, false, 0, "x86-64-v2", false},
+    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, false, 4, "x86-64-v3", false},
+    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, true, 1, "x86-64-v4", false},
 };
 const kiln__llvm_target kiln__llvm_gpus[KILN__LLVM_GPUS] = {
-    {KILN_ISA_AVX2, 1, false, "sm_80", true},
-    {KILN_ISA_AVX2, 1, false, "sm_90", true},
+    {KILN_ISA_AVX2, 1, false, 0, "sm_80", true},
+    {KILN_ISA_AVX2, 1, false, 0, "sm_90", true},
 };
 
 /* -- Memory -- */
@@ -49,51 +49,74 @@ static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const 
   kiln_dtype dtype = a->inst->dtype;
   LLVMTypeRef type = memory_vector(e, dtype);
   LLVMValueRef value;
-  int align = kiln_loop_size(dtype);
+  const int align = kiln_loop_size(dtype);
   if (a->step != 1) {
     value = load_gather(e, s, a);
   } else if (s->mask) {
-    LLVMTypeRef types[2] = {type, e->ptr};
-    LLVMValueRef args[4] = {a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0), s->mask,
-                            LL->ConstNull(type)};
-    value = kiln__llvm_emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+    value = load_masked(e, type, a->at, align, s->mask);
   } else {
     value = load_aligned(e, type, a->at, align);
   }
   return from_memory(e, dtype, value);
 }
 
-/* Copies the elements of this step between an access's place and its buffer. */
-static void emit_copies(const kiln__llvm_emitter *e, const nest_state *s, const access *accesses,
-                        int count, bool drain, bool scatter) {
-  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  for (int i = 0; i < count; i++) {
-    const access *a = &accesses[i];
-    if (!a->buffer || (a->inst->op == KILN_LOOP_store) != drain || (a->step != 1) != scatter)
+/* Between an access's place and its buffer: a store's from there, a load's to there. */
+static void copy_element(const kiln__llvm_emitter *e, const access *a, LLVMValueRef lane) {
+  const kiln_dtype dtype = a->inst->dtype;
+  const bool drain = a->inst->op == KILN_LOOP_store;
+  LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, a->step));
+  LLVMValueRef outside = offset_by(e, dtype, a->at, index);
+  LLVMValueRef slot = offset_by(e, dtype, a->buffer, lane);
+  LLVMValueRef from = drain ? slot : outside, to = drain ? outside : slot;
+  LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), from, "");
+  LL->BuildStore(BUILD, element, to);
+}
+static void copy_masked(kiln__llvm_emitter *e, const access *a, LLVMValueRef mask) {
+  LLVMTypeRef type = memory_vector(e, a->inst->dtype);
+  const int align = kiln_loop_size(a->inst->dtype);
+  if (a->inst->op == KILN_LOOP_store)
+    store_masked(e, a->value, a->at, align, mask);
+  else
+    store_aligned(e, load_masked(e, type, a->at, align, mask), a->buffer, align);
+}
+
+/* The elements of a partial step, of all contiguous loads, or of all such stores. */
+static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, kiln_loop_opcode op) {
+  LLVMValueRef mask = NULL;
+  bool single = false;
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->step != 1 || a->inst->op != op) continue;
+    if (!has_masks(e, a->inst->dtype)) {
+      single = true;
       continue;
-    kiln_dtype dtype = a->inst->dtype;
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, a->step));
-    LLVMValueRef outside = offset_by(e, dtype, a->at, index);
-    LLVMValueRef slot = offset_by(e, dtype, a->buffer, l.counter);
-    LLVMValueRef from = drain ? slot : outside, to = drain ? outside : slot;
-    LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), from, "");
-    LL->BuildStore(BUILD, element, to);
+    }
+    if (!mask) mask = kiln__llvm_emit_mask(e, s->left);
+    copy_masked(e, a, mask);
+  }
+  if (!single) return;
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->step != 1 || a->inst->op != op || has_masks(e, a->inst->dtype)) continue;
+    copy_element(e, a, l.counter);
   }
   loop_end(e, l, 1, s->left);
 }
 
-static void emit_store(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
+static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
-  int align = kiln_loop_size(dtype);
+  const int align = kiln_loop_size(dtype);
   if (a->step != 1) {
     store_aligned(e, value, a->buffer, align);
-    emit_copies(e, s, a, 1, true, true);
+    loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+    copy_element(e, a, l.counter);
+    loop_end(e, l, 1, s->left);
   } else if (s->mask) {
-    LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
-    LLVMValueRef args[4] = {value, a->at, LL->ConstInt(e->i32, (unsigned long long)align, 0),
-                            s->mask};
-    kiln__llvm_emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+    store_masked(e, value, a->at, align, s->mask);
+  } else if (has_masks(e, dtype)) {
+    a->value = value;
   } else {
     store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
   }
@@ -135,14 +158,14 @@ static bool has_contiguous(const nest_state *s, kiln_loop_opcode op) {
   return false;
 }
 
-/* Without masks: a partial step's loads are copied to their buffers first, and `at` becomes the
- * place or the buffer. */
+/* Where masks are dear: a partial step's loads are copied to their buffers first, and `at` becomes
+ * the place or the buffer. */
 static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
   if (!has_contiguous(s, KILN_LOOP_load)) return;
   LLVMBasicBlockRef prepare = new_block(e), body = new_block(e), head = LL->GetInsertBlock(BUILD);
   LL->BuildCondBr(BUILD, s->full, body, prepare);
   LL->PositionBuilderAtEnd(BUILD, prepare);
-  emit_copies(e, s, s->accesses, s->access_count, false, false);
+  copy_partial(e, s, KILN_LOOP_load);
   LLVMBasicBlockRef prepared = LL->GetInsertBlock(BUILD);
   LL->BuildBr(BUILD, body);
   LL->PositionBuilderAtEnd(BUILD, body);
@@ -156,12 +179,18 @@ static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
   }
 }
 
-static void emit_partial_stores(kiln__llvm_emitter *e, nest_state *s) {
+static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
   if (!has_contiguous(s, KILN_LOOP_store)) return;
-  LLVMBasicBlockRef drain = new_block(e), done = new_block(e);
-  LL->BuildCondBr(BUILD, s->full, done, drain);
+  LLVMBasicBlockRef all = new_block(e), drain = new_block(e), done = new_block(e);
+  LL->BuildCondBr(BUILD, s->full, all, drain);
+  LL->PositionBuilderAtEnd(BUILD, all);
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->value) store_aligned(e, a->value, a->at, kiln_loop_size(a->inst->dtype));
+  }
+  LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, drain);
-  emit_copies(e, s, s->accesses, s->access_count, true, false);
+  copy_partial(e, s, KILN_LOOP_store);
   LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, done);
 }
@@ -238,7 +267,9 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
     bool scatters = is_store && step != 1;
-    if (scatters || (step == 1 && !e->target->masks)) a.buffer = stack_buffer(e, inst->dtype);
+    const bool waits = is_store && has_masks(e, inst->dtype);
+    if (scatters || (step == 1 && !waits && !e->target->masks))
+      a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
 }

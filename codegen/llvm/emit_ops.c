@@ -64,7 +64,7 @@ LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, 
 
 LLVMValueRef kiln__llvm_emit_mask(const kiln__llvm_emitter *e, LLVMValueRef left) {
   LLVMValueRef few = LL->BuildCast(BUILD, LLVMTrunc, left, e->i32, "");
-  return LL->BuildICmp(BUILD, LLVMIntUGT, kiln__llvm_emit_splat(e, few, e->width),
+  return LL->BuildICmp(BUILD, LLVMIntSGT, kiln__llvm_emit_splat(e, few, e->width),
                        kiln__llvm_emit_iota(e, 0, e->width), "");
 }
 

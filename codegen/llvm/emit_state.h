@@ -12,6 +12,7 @@ typedef struct access {
   LLVMValueRef row;    /* address at innermost counter 0 */
   LLVMValueRef at;     /* address of this step's first element */
   LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
+  LLVMValueRef value;  /* of a store that waits for the end of its step; or NULL */
 } access;
 
 typedef struct nest_state {
@@ -22,7 +23,7 @@ typedef struct nest_state {
   LLVMValueRef counters[KILN_LOOP_MAX_RANK];
   LLVMValueRef first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* in the box */
   LLVMValueRef left; /* elements of this step, 1 to width, i64 */
-  LLVMValueRef full; /* left == width; when there are no masks */
+  LLVMValueRef full; /* left == width; where masks are dear */
   LLVMValueRef mask;
 } nest_state;
 
@@ -132,6 +133,11 @@ static inline LLVMValueRef indices_of(const kiln__llvm_emitter *e, const nest_st
   return binary(e, LLVMAdd, first, binary(e, LLVMMul, lanes, step));
 }
 
+/* Whether there are masked loads and stores of the type. */
+static inline bool has_masks(const kiln__llvm_emitter *e, kiln_dtype dtype) {
+  return e->target->masked && kiln_loop_size(dtype) >= e->target->masked;
+}
+
 static inline LLVMValueRef from_memory(const kiln__llvm_emitter *e, kiln_dtype dtype,
                                        LLVMValueRef value) {
   if (dtype != KILN_DTYPE_BOOL) return value;
@@ -148,6 +154,20 @@ static inline LLVMValueRef load_aligned(const kiln__llvm_emitter *e, LLVMTypeRef
   LLVMValueRef load = LL->BuildLoad2(BUILD, type, address, "");
   LL->SetAlignment(load, (unsigned)align);
   return load;
+}
+/* The same of the lanes in a mask; the others are 0. */
+static inline LLVMValueRef load_masked(kiln__llvm_emitter *e, LLVMTypeRef type,
+                                       LLVMValueRef address, int align, LLVMValueRef mask) {
+  LLVMTypeRef types[2] = {type, e->ptr};
+  LLVMValueRef args[4] = {address, LL->ConstInt(e->i32, (unsigned)align, 0), mask,
+                          LL->ConstNull(type)};
+  return kiln__llvm_emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+}
+static inline void store_masked(kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
+                                int align, LLVMValueRef mask) {
+  LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
+  LLVMValueRef args[4] = {value, address, LL->ConstInt(e->i32, (unsigned)align, 0), mask};
+  kiln__llvm_emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
 }
 static inline void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value,
                                  LLVMValueRef address, int align) {

@@ -5,10 +5,14 @@
  * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
  * one partial one. What is reduced stands in KILN_REDUCE_LANES accumulators in memory: numbers, of
  * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Of a
- * short body they are in registers, with KILN_REDUCE_LANES iterations at once. */
+ * short body they are in registers, with KILN_REDUCE_LANES iterations at once; what these leave
+ * goes in partial vectors alone. */
 #include "codegen/llvm/emit_state.h"
 
-enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
+enum {
+  SHORT_BODY = 12, /* instructions that are emitted several times */
+  FEW_VECTORS = 16 /* that are filled without a loop */
+};
 
 typedef struct range {
   LLVMValueRef first, last;
@@ -93,11 +97,8 @@ LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, 
     value = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), at, "");
     return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
   }
-  if (step == 1 && p->left && e->target->masks) {
-    LLVMTypeRef types[2] = {type, e->ptr};
-    LLVMValueRef args[4] = {at, LL->ConstInt(e->i32, (unsigned)align, 0), p->mask,
-                            LL->ConstNull(type)};
-    value = kiln__llvm_emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4);
+  if (step == 1 && p->left && has_masks(e, inst->dtype)) {
+    value = load_masked(e, type, at, align, p->mask);
   } else if (step == 1 && !p->left) {
     value = load_aligned(e, type, at, align);
   } else {
@@ -153,10 +154,8 @@ static void emit_store(const tree *t, int number, const place *p) {
   const kiln_dim step = p->loop < 0 ? 0 : inst->strides[p->loop];
   if (step == 0) { /* of one iteration */
     LL->BuildStore(BUILD, lane_of(e, value, 0), at);
-  } else if (step == 1 && p->left && e->target->masks) {
-    LLVMTypeRef types[2] = {LL->TypeOf(value), e->ptr};
-    LLVMValueRef args[4] = {value, at, LL->ConstInt(e->i32, (unsigned)align, 0), p->mask};
-    kiln__llvm_emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+  } else if (step == 1 && p->left && has_masks(e, inst->dtype)) {
+    store_masked(e, value, at, align, p->mask);
   } else if (step == 1 && !p->left) {
     store_aligned(e, value, at, align);
   } else {
@@ -202,19 +201,29 @@ static LLVMValueRef first_value(const tree *t, int i) {
   return number(t, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
 }
 
+/* The first values of the accumulators from `at` on, in elements. */
+static void store_first(const tree *t, int i, bool find, LLVMValueRef at) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  store_vector(t, offset_by(e, dtype, e->reductions[i], at), dtype, first_value(t, i));
+  if (!find) return;
+  store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], at), KILN_DTYPE_I64,
+               number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+}
+
 static void begin_reduction(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   const int count = vectors_of(t, i) * e->width;
-  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, count);
+  e->reductions[i] = kiln__llvm_emit_stack(e, operand_dtype(t, i), count);
   if (find) e->places[i] = kiln__llvm_emit_stack(e, KILN_DTYPE_I64, count);
-  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  store_vector(t, offset_by(e, dtype, e->reductions[i], l.counter), dtype, first_value(t, i));
-  if (find) {
-    store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter), KILN_DTYPE_I64,
-                 number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+  if (vectors_of(t, i) <= FEW_VECTORS) { /* compile faster than a loop */
+    for (int at = 0; at < count; at += e->width)
+      store_first(t, i, find, kiln__llvm_emit_index(e, at));
+    return;
   }
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  store_first(t, i, find, l.counter);
   loop_end(e, l, e->width, kiln__llvm_emit_index(e, count));
 }
 
@@ -341,48 +350,57 @@ static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMVal
   *k = LL->BuildSelect(BUILD, take, places, *k, "");
 }
 
-/* Accumulators to one as a tree: numbers, whose result goes to all lanes. */
+/* Accumulators become half as many, `halves` times, the first time `most` elements: in memory, by a
+ * loop over the halves and one over the vectors of a half. */
+static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  loop outer = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef way = binary(e, LLVMLShr, kiln__llvm_emit_index(e, most), outer.counter);
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef far = binary(e, LLVMAdd, l.counter, way), k = NULL, place_at = NULL, places = NULL;
+  LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter);
+  LLVMValueRef x = load_vector(t, at, dtype);
+  LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
+  if (find) {
+    place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter);
+    k = load_vector(t, place_at, KILN_DTYPE_I64);
+    places = load_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], far), KILN_DTYPE_I64);
+  }
+  join(t, i, &x, &k, other, places);
+  store_vector(t, at, dtype, x);
+  if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
+  loop_end(e, l, e->width, way);
+  loop_end(e, outer, 1, kiln__llvm_emit_index(e, halves));
+}
+
+/* To one number, whose result goes to all lanes. What finds takes long to compile, so that most of
+ * it is a loop. */
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
   LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
-  for (int v = 0; v < vectors_of(t, i); v++) {
+  const int count = find ? 1 : vectors_of(t, i);
+  if (find)
+    fold_halves(t, i, true, KILN_REDUCE_LANES / 2, __builtin_ctz((unsigned)vectors_of(t, i)));
+  for (int v = 0; v < count; v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
   }
-  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
-    const int vectors = half / e->width;
+  for (int vectors = count / 2; vectors > 0; vectors /= 2) {
     for (int v = 0; v < vectors; v++) join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
-    if (vectors == 0)
-      join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
   }
+  for (int half = e->width / 2; half > 0; half /= 2)
+    join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
   e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, find ? k[0] : x[0], 0), e->width);
 }
 
-/* The same of vectors. */
+/* To one vector. */
 static void fold_vectors(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
-  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
-    const int way = half * e->width;
-    loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-    LLVMValueRef far = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, way)), k = NULL;
-    LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter), place_at = NULL,
-                 places = NULL;
-    LLVMValueRef x = load_vector(t, at, dtype);
-    LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
-    if (find) {
-      place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter);
-      k = load_vector(t, place_at, KILN_DTYPE_I64);
-      places = load_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], far), KILN_DTYPE_I64);
-    }
-    join(t, i, &x, &k, other, places);
-    store_vector(t, at, dtype, x);
-    if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
-    loop_end(e, l, e->width, kiln__llvm_emit_index(e, way));
-  }
-  e->values[i] =
-      find ? load_vector(t, e->places[i], KILN_DTYPE_I64) : load_vector(t, e->reductions[i], dtype);
+  fold_halves(t, i, find, KILN_REDUCE_LANES / 2 * e->width, __builtin_ctz(KILN_REDUCE_LANES));
+  e->values[i] = find ? load_vector(t, e->places[i], KILN_DTYPE_I64)
+                      : load_vector(t, e->reductions[i], operand_dtype(t, i));
 }
 
 static void end_reduction(const tree *t, int i) {
@@ -447,34 +465,60 @@ static LLVMValueRef emit_blocks(const tree *t, int open, range r) {
   return end;
 }
 
-/* A vectors' loop of rows over the range, which begins at a multiple of KILN_REDUCE_LANES. */
+/* Whether a partial step's accesses take no more than a whole one's, or little more. */
+static bool masks_all(const tree *t, int open) {
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
+    if (inst->op != KILN_LOOP_load && inst->op != KILN_LOOP_store) continue;
+    const kiln_dim step = inst->strides[t->scopes.depth[open]];
+    if (step != 0 && (step != 1 || !has_masks(t->e, inst->dtype))) return false;
+  }
+  return true;
+}
+
+/* The step at `at`, of the iterations before `last`. */
+static void emit_partial_step(const tree *t, int open, LLVMValueRef at, LLVMValueRef last) {
+  kiln__llvm_emitter *e = t->e;
+  place p = {.loop = t->scopes.depth[open], .reductions = e->reductions};
+  p.left = least(e, binary(e, LLVMSub, last, at), kiln__llvm_emit_index(e, e->width));
+  p.mask = kiln__llvm_emit_mask(e, p.left);
+  p.lane = binary(e, LLVMAnd, at, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
+  emit_step(t, open, at, &p);
+}
+
+/* A vectors' loop of rows over the range, which begins at a multiple of KILN_REDUCE_LANES. What
+ * blocks leave of a short body is little: there all steps are taken for partial ones, and the body
+ * stands once less. */
 static void emit_strips(const tree *t, int open, range r) {
   kiln__llvm_emitter *e = t->e;
-  const int depth = t->scopes.depth[open], width = e->width;
-  LLVMValueRef first = emit_blocks(t, open, r),
-               lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
-  const int64_t left = r.count < 0 ? -1 : is_short(t, open) ? r.count % KILN_REDUCE_LANES : r.count;
-  LLVMValueRef count = binary(e, LLVMSub, r.last, first);
-  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -width));
-  LLVMValueRef end = binary(e, LLVMAdd, first, count);
-  if (left < 0 || left >= width) {
-    LLVMBasicBlockRef behind = NULL;
+  const int width = e->width;
+  const bool is_block = is_short(t, open), once = is_block && masks_all(t, open);
+  LLVMValueRef first = emit_blocks(t, open, r), end = r.last;
+  const int64_t left = r.count < 0 ? -1 : is_block ? r.count % KILN_REDUCE_LANES : r.count;
+  const bool none = left >= 0 && left % width == 0, whole = left < 0 || left >= width;
+  if (left == 0) return;
+  if (!once || none) {
+    LLVMValueRef count = binary(e, LLVMSub, r.last, first);
+    count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -width));
+    end = binary(e, LLVMAdd, first, count);
+  }
+  LLVMBasicBlockRef behind = NULL;
+  if (whole) {
     if (left < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
     loop l = loop_begin(e, first);
-    place p = {.loop = depth, .reductions = e->reductions};
-    p.lane = binary(e, LLVMAnd, l.counter, lanes);
-    emit_step(t, open, l.counter, &p);
+    if (once && !none) {
+      emit_partial_step(t, open, l.counter, r.last);
+    } else {
+      place p = {.loop = t->scopes.depth[open], .reductions = e->reductions};
+      p.lane = binary(e, LLVMAnd, l.counter, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
+      emit_step(t, open, l.counter, &p);
+    }
     loop_end(e, l, width, end);
     if (behind) end_if(e, behind);
   }
-  if (left >= 0 && left % width == 0) return;
-  LLVMBasicBlockRef behind = NULL;
-  if (left < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, r.last, ""));
-  place p = {.loop = depth, .reductions = e->reductions};
-  p.left = binary(e, LLVMSub, r.last, end);
-  p.mask = kiln__llvm_emit_mask(e, p.left);
-  p.lane = binary(e, LLVMAnd, end, lanes);
-  emit_step(t, open, end, &p);
+  if (none || (once && whole)) return;
+  behind = left < 0 ? begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, r.last, "")) : NULL;
+  emit_partial_step(t, open, whole ? end : first, r.last);
   if (behind) end_if(e, behind);
 }
 

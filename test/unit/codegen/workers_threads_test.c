@@ -1,5 +1,6 @@
 /* workers_threads_test.c: threads that compile at the same time in one codegen, with LLVM here and
- * in processes: nobody waits for another's kernel, and all give what one thread gives. */
+ * in processes: nobody waits for another's kernel, and all give what one thread gives; and
+ * contexts that open LLVM at the same time. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -111,6 +112,56 @@ static void a_long_one_holds_nobody_up(bool apart) {
   close_codegen();
 }
 
+/* Contexts that open LLVM at the same moment: for a CPU, and for a GPU. */
+typedef struct opening {
+  pthread_t thread;
+  fixture f;
+  bool gpu;
+  kiln_str ptx;
+  kiln_status *status;
+  kiln_compiled *code;
+} opening;
+
+static kiln_status *open_one(opening *o) {
+  const char *text = "kernel { in b0: f32[64] [1] out b1: f32[64] [1] nest [64] {\n"
+                     "%0 = load f32 b0 + 0 [1]\n %1 = const f32 9\n %2 = add f32 %0, %1\n"
+                     "store f32 b1 + 0 [1], %2 } }";
+  kiln_codegen *own;
+  kiln_loop_fn *fn;
+  kiln_reason reason;
+  KILN_TRY(kiln_codegen_create(o->f.env, &own));
+  kiln_status *status = kiln_loop_parse(kiln_str_from(text), o->f.arena, &fn);
+  if (!status && !o->gpu)
+    status = kiln_codegen_compile(own, fn, KILN_BACKEND_LLVM, &reason, &o->code, NULL);
+  if (!status && o->gpu) status = kiln_codegen_dump(own, fn, KILN_STAGE_PTX, o->f.arena, &o->ptx);
+  kiln_codegen_destroy(own);
+  return status;
+}
+static kiln_status *open_protected(opening *o) { KILN_PROTECT(open_one(o)); }
+static void *open_thread(void *arg) {
+  opening *o = arg;
+  o->status = open_protected(o);
+  return NULL;
+}
+
+static void contexts_open_at_once(void **state) {
+  (void)state;
+  static opening o[THREADS];
+  for (int t = 0; t < THREADS; t++) {
+    o[t].gpu = t % 2;
+    fixture_open(&o[t].f);
+  }
+  for (int t = 0; t < THREADS; t++)
+    assert_int_equal(pthread_create(&o[t].thread, NULL, open_thread, &o[t]), 0);
+  for (int t = 0; t < THREADS; t++) {
+    pthread_join(o[t].thread, NULL);
+    assert_ok(o[t].status);
+    if (o[t].gpu) assert_non_null(strstr(o[t].ptx.data, ".entry"));
+    if (!o[t].gpu) assert_true(run(o[t].code) == 9);
+    fixture_close(&o[t].f);
+  }
+}
+
 static void threads_compile_here(void **state) { (void)state, all_at_once(false); }
 static void threads_compile_apart(void **state) {
   (void)state;
@@ -126,10 +177,9 @@ static void nobody_waits_apart(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(threads_compile_here),
-      cmocka_unit_test(threads_compile_apart),
-      cmocka_unit_test(nobody_waits_here),
-      cmocka_unit_test(nobody_waits_apart),
+      cmocka_unit_test(contexts_open_at_once), /* first: LLVM is not open yet */
+      cmocka_unit_test(threads_compile_here),  cmocka_unit_test(threads_compile_apart),
+      cmocka_unit_test(nobody_waits_here),     cmocka_unit_test(nobody_waits_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
