@@ -41,10 +41,7 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   }
   if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
-  /* Batched products may come out of a product of another order: told only where it is plain. */
-  bool plain = kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b) && a->rank <= 2 &&
-               b->rank <= 2;
-  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, plain);
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, true);
 }
 
 /* linear(input (…, k), weight (m, k) or (k), bias). */
@@ -56,8 +53,7 @@ bool kiln__shape_linear(kiln_shape_query *q) {
   int rank = 0;
   for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
   if (w->rank == 2) sizes[rank++] = w->sizes[0];
-  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
-                          kiln__shape_is_contiguous(q, x));
+  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes, true);
 }
 
 /* -- Reductions -- */
