@@ -34,6 +34,31 @@ bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs);
 
+/* What is known of a region's ints and bools while it is looked for (numbers.c); its shape
+ * functions know it too. */
+typedef struct kiln_numbers {
+  kiln_graph *graph;
+  kiln_arena *scratch;
+  const kiln_block *block;          /* where the region stands */
+  const kiln_node *since;           /* the last write in front of it; NULL: there is none */
+  kiln_map facts, sizes;            /* kiln_graph's */
+  KILN_VEC(kiln_ir_value *) values; /* that they tell */
+  kiln_map asked;                   /* nodes of outside that told it, and lists of what they give */
+} kiln_numbers;
+void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch);
+void kiln__numbers_end(kiln_numbers *n);
+/* Forgets all but the first `count` values. */
+void kiln__numbers_go_back(kiln_numbers *n, int count);
+/* The number, or 0 or 1, that a value is known to be. */
+bool kiln__numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out);
+/* What a node gives, from what is known of its inputs. */
+void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node);
+/* What its inputs are, and what those were made from in the block. `visit` (may be NULL) sees the
+ * tensors that it would have to know. */
+typedef void kiln__numbers_visit(void *user, kiln_ir_value *tensor);
+void kiln__numbers_ask(kiln_numbers *n, const kiln_node *node, kiln__numbers_visit *visit,
+                       void *user);
+
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {
   kiln_pass *pass;
@@ -43,6 +68,7 @@ typedef struct kiln_region {
   kiln_node_vec behind;     /* no parts, but they read some, and stand before `last` */
   kiln_guard_checks checks; /* of the guard */
   kiln_symbols *symbols;    /* NULL: its sizes are numbers */
+  const kiln_map *asked;    /* nodes that the fallback has copies of: it asks again */
 } kiln_region;
 
 /* Puts the check, the If and the fallback into the graph. */

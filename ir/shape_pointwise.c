@@ -7,8 +7,7 @@
 
 /* -- Broadcasting -- */
 
-/* It is no 1, so that what broadcasts with it is it or 1. */
-static bool is_not_one(const kiln_dims *dims, kiln_dim d) {
+bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d) {
   int64_t least, most;
   return kiln_sum_range(dims, kiln_sum_of(dims, d), &least, &most) && (least > 1 || most < 1);
 }
@@ -20,10 +19,10 @@ bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, ki
     *out = b;
   } else if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
     return false;
-  } else if (is_not_one(dims, kiln_dim_is_number(b) ? b : a)) {
+  } else if (kiln__shape_is_not_one(dims, kiln_dim_is_number(b) ? b : a)) {
     *out = kiln_dim_is_number(b) ? b : a;
   } else {
-    *out = is_not_one(dims, b) ? b : KILN_DIM_UNKNOWN;
+    *out = kiln__shape_is_not_one(dims, b) ? b : KILN_DIM_UNKNOWN;
   }
   return true;
 }
