@@ -176,17 +176,19 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-static bool all_contiguous(const kiln_shape_query *q, const kiln_shape_list *list) {
+static bool any_contiguous(const kiln_shape_query *q, const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
-    if (!kiln__shape_is_contiguous(q, list->tensors[i])) return false;
+    const kiln_tensor_detail *t = list->tensors[i];
+    if (!is_skipped(t) && kiln__shape_is_contiguous(q, t)) return true;
   }
-  return true;
+  return false;
 }
 
-/* Their common layout may be kept. */
+/* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  kiln_shape_answer(q, 0, promoted(list), rank, sizes, all_contiguous(q, list));
+  const bool plain = rank != 4 || any_contiguous(q, list);
+  kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
   return true;
 }
 
