@@ -40,6 +40,7 @@ bool kiln_guards_is_hit(const kiln_block *block) {
 typedef struct guarder {
   kiln_pass *pass;
   kiln_map claims;       /* value -> type; also of values made since */
+  kiln_map proven;       /* of what regions give: what it is where their guards held */
   kiln_symbols *symbols; /* of a DYNAMIC level */
   bool has_group;
 } guarder;
@@ -269,10 +270,14 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
 static bool prove_inputs(finder *f, const kiln_node *group) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   kiln_arena *scratch = f->region.pass->scratch;
-  const kiln_type **types = KILN_NEW_ARRAY(scratch, const kiln_type *, group->input_count + 1);
-  for (int i = 0; i < group->input_count; i++) {
+  const int count = group->input_count, first = f->region.checks.values.count;
+  const kiln_type **types = KILN_NEW_ARRAY(scratch, const kiln_type *, count + 1);
+  kiln_type_vec known = {0}; /* of what makes an operand, and in the group */
+  for (int i = 0; i < count; i++) {
     kiln_ir_value *v = kiln_node_input(group, i);
     if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
+    const kiln_type *proven = kiln_map_find_ptr(f->region.proven, v);
+    if (proven) kiln_vec_push(scratch, &known, proven);
     const kiln_type *asked = kiln_graph_input(body, i)->type;
     if (!is_known_as(f, v, asked)) {
       if (kiln_map_find_ptr(&f->made, v)) {
@@ -284,7 +289,13 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     types[i] = v->type;
   }
   if (!has_room(&f->region.checks)) return false;
-  return !f->region.symbols || kiln__symbols_retype(f->region.symbols, f->region.pass, body, types);
+  kiln_symbols *s = f->region.symbols;
+  if (!s || kiln__symbols_retype(s, f->region.pass, body, types, &known)) return true;
+  if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first))
+    return false;
+  for (int i = 0; i < count; i++)
+    if (types[i]) types[i] = kiln_node_input(group, i)->type;
+  return kiln__symbols_retype(s, f->region.pass, body, types, &known);
 }
 
 /* -- Regions -- */
@@ -421,7 +432,9 @@ static void take_before(finder *f, const kiln_node_vec *before) {
 /* `before`: what stands right in front of the group; `since`: the last write there. */
 static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before,
                          const kiln_node *since) {
-  *f = (finder){.region = {.pass = g->pass, .claims = &g->claims, .symbols = g->symbols}};
+  *f = (finder){
+      .region = {
+          .pass = g->pass, .claims = &g->claims, .proven = &g->proven, .symbols = g->symbols}};
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
@@ -524,7 +537,7 @@ static void guard_block(guarder *g, kiln_block *block) {
       end_region(&f);
     }
     if (!f.region.pass) begin_region(&f, g, n, &before, write);
-    if (alone) end_region(&f);
+    if (alone || f.region.symbols != g->symbols) end_region(&f); /* what follows has symbols */
     before.count = 0;
   }
   end_region(&f);
@@ -535,6 +548,7 @@ kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   kiln_symbols symbols = {.types = pass->graph->types, .history = pass->graph->history};
   if (symbols.history) g.symbols = &symbols;
   g.claims = kiln_map_in(pass->scratch);
+  g.proven = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);
   if (!g.has_group) return NULL;
   if (g.symbols) {

@@ -143,6 +143,7 @@ static void give_out(builder *b, kiln_ir_value *old) {
   const kiln_type *claim = kiln_map_find_ptr(b->region->claims, old);
   if (!claim) claim = old->type;
   kiln_map_set_ptr(b->region->claims, out, (void *)(uintptr_t)claim);
+  kiln_map_set_ptr(b->region->proven, out, (void *)(uintptr_t)old->type);
   kiln_block_add_output(b->branch->blocks[0], old);
   kiln_ir_value *plain = kiln_map_find_ptr(&b->plain, old);
   kiln_graph_add_output(b->sub, plain);

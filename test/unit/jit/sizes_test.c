@@ -94,8 +94,40 @@ static void test_sizes_before_a_write(void **state) {
   }
 }
 
+/* z has as many columns as x and y have together. Nothing but the operator says it: the guard asks
+ * for it, and one kernel serves all such sizes. */
+static const char related[] = "graph(%x : Tensor, %y : Tensor, %z : Tensor):\n" CONSTANTS
+                              "  %l : Tensor[] = prim::ListConstruct(%x, %y)\n"
+                              "  %c : Tensor = aten::cat(%l, %1)\n"
+                              "  %a : Tensor = aten::add(%c, %z, %1)\n"
+                              "  %b : Tensor = aten::tanh(%a)\n"
+                              "  return (%b)\n";
+
+static void call_related(model *m, int64_t rows, int64_t x, int64_t y, int64_t z) {
+  kiln_ivalue args[3] = {make_matrix(m, rows, x, 0.01), make_matrix(m, rows, y, -0.02),
+                         make_matrix(m, rows, z, 0.03)};
+  check_call(m, args, 3);
+  for (int i = 0; i < 3; i++) kiln_ivalue_release(args[i]);
+}
+
+static void test_relations(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, related, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
+  for (int i = 0; i < 2; i++) call_related(&m, 2, 5, 7, 12);
+  const uint64_t runs = counters(&m).compiled_runs;
+  for (int64_t n = 2; n < 9; n++) call_related(&m, n, n + 3, 3 * n, 4 * n + 3);
+  assert_int_equal(counters(&m).groups, 1);
+  assert_int_equal(counters(&m).guard_misses, 0);
+  assert_int_equal(counters(&m).compiled_runs, runs + 7);
+  call_related(&m, 3, 5, 7, 1); /* which is broadcast */
+  assert_int_equal(counters(&m).guard_misses, 1);
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_guard),
-                                     cmocka_unit_test(test_sizes_before_a_write)};
+                                     cmocka_unit_test(test_sizes_before_a_write),
+                                     cmocka_unit_test(test_relations)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
