@@ -163,7 +163,7 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   if (!kiln__shape_is_none(q, 3) && (!mask || mask->rank > a->rank)) return false;
   for (int d = 0; d + 2 < a->rank; d++) {
     const int m = mask ? d - (a->rank - mask->rank) : -1;
-    if (!kiln_dim_is_number(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
+    if (!kiln_dim_is_known(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
         a->sizes[d] != v->sizes[d] ||
         (m >= 0 && mask->sizes[m] != 1 && mask->sizes[m] != a->sizes[d])) {
       return false;
@@ -173,9 +173,10 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   sizes[a->rank - 2] = a->sizes[a->rank - 2];
   sizes[a->rank - 1] = v->sizes[a->rank - 1];
   kiln__shape_give(q, 0, a->dtype, a->rank, sizes, a->rank != 4);
-  if (a->rank != 4 || !kiln__shape_static(4, sizes)) return true;
+  if (a->rank != 4) return true;
   const kiln_dim in_memory[] = {sizes[0], sizes[2], sizes[1], sizes[3]};
-  kiln_strides_contiguous(4, in_memory, joined);
+  kiln__shape_row_major(q, &q->outs[0], 4, in_memory);
+  memcpy(joined, q->outs[0].strides, sizeof joined);
   const kiln_dim strides[] = {joined[0], joined[2], joined[1], joined[3]};
   kiln__shape_set(q, &q->outs[0], 4, sizes, strides);
   return true;
