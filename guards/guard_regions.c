@@ -24,7 +24,7 @@
 
 #include "guards/region.h"
 
-enum { MAX_CHECKS = 128, MAX_OPEN = 128 }; /* dimensions that are no numbers */
+enum { MAX_CHECKS = 128, MAX_OPEN = 256 }; /* terms of dimensions that are no numbers */
 
 /* `mark` of nodes. */
 enum { IS_EFFECT = 1, IS_WRITE = 2 };
@@ -247,13 +247,19 @@ static void prove(finder *f, kiln_node *n) {
   }
 }
 
+/* About how many steps it takes to work out a dimension. */
+static int cost_of(const kiln_dims *dims, kiln_dim d) {
+  if (kiln_dim_is_number(d) || !kiln_dim_is_known(d)) return 0;
+  return kiln_dim_is_expression(d) ? 1 + kiln_sum_of(dims, d).count : 1;
+}
+
 /* Whether a guard has room for what the checks say of symbols. */
 static bool has_room(const kiln_guard_checks *checks) {
   int open = 0;
   for (int i = 0; i < checks->types.count; i++) {
     const kiln_tensor_detail *d = checks->types.data[i]->detail;
     for (int k = 0; k < d->rank; k++)
-      open += !kiln_dim_is_number(d->sizes[k]) + !kiln_dim_is_number(d->strides[k]);
+      open += cost_of(d->dims, d->sizes[k]) + cost_of(d->dims, d->strides[k]);
   }
   return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
 }
@@ -291,7 +297,8 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
   if (!has_room(&f->region.checks)) return false;
   kiln_symbols *s = f->region.symbols;
   if (!s || kiln__symbols_retype(s, f->region.pass, body, types, &known)) return true;
-  if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first))
+  if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first) ||
+      !has_room(&f->region.checks))
     return false;
   for (int i = 0; i < count; i++)
     if (types[i]) types[i] = kiln_node_input(group, i)->type;
