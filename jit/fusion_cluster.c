@@ -425,25 +425,17 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 
 /* -- Which groups can be lowered as a whole -- */
 
-static bool reduces(const kiln_node *n) {
-  uint64_t mask;
-  return kiln_codegen_reduces(n, &mask);
-}
-
 /* A group that cannot is to be formed without what changes where elements stand; or without joins,
- * where they are the cause: views have no parts. One that has none of these is to be formed without
- * what reduces: of x [8, 8] the sums [8] are those of rows, and x + x.sum(1) takes them along. */
+ * where they are the cause: views have no parts. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
-  const bool rows_alone = !c->has_maps && c->rows.space;
-  if ((!c->has_maps && !rows_alone) || c->work < f->pass->env->flags.min_group_size) return true;
+  if (!c->has_maps || c->work < f->pass->env->flags.min_group_size) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
-    const kiln_node *n = f->nodes[m].node;
-    if (!(rows_alone ? reduces(n) : kiln__fusion_is_map(n))) continue;
+    if (!kiln__fusion_is_map(f->nodes[m].node)) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);
