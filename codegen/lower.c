@@ -598,6 +598,7 @@ static void begin(kiln__lowering *l, kiln_arena *arena) {
   *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena)};
   l->buffers = kiln_map_in(arena);
   l->scalars = kiln_map_in(arena);
+  l->joins = kiln_map_in(arena);
 }
 
 /* Whole nests for what is computed between the values. */

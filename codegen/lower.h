@@ -68,6 +68,7 @@ struct kiln__lowering {
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* of the nest's loops and those that are open */
   kiln__lower_want want;
   kiln_map buffers, scalars; /* graph input -> number + 1 */
+  kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_reason reason;        /* why it failed */
 };
 
@@ -111,6 +112,8 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
  * are none on these loops, and either other loops are wanted or a reason is recorded. */
 bool kiln__lower_divide(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim outer,
                         kiln_dim size, kiln__lower_dim *quotient, kiln__lower_dim *remainder);
+/* Whether the index is `begin` or more, for certain. */
+bool kiln__lower_is_behind(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim begin);
 /* Whether all of the index is below `end` (-1), or none (1). 0: there is both, as above. */
 int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim end);
 /* factor * index, a + b, and index - less, which is not negative. */

@@ -41,25 +41,51 @@ static bool fits(const kiln_node *node, const kiln_tensor_detail *d, int dim) {
   return true;
 }
 
+/* Where the arguments of a join begin, and where the last one ends; and the one that was found
+ * last: parts are asked for in order, so that the next one is that or stands behind it. */
+typedef struct joined {
+  int last;
+  kiln_dim begins[];
+} joined;
+
+/* NULL, with a reason: they do not fit. */
+static joined *joined_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
+                         int rank) {
+  joined *j = kiln_map_find_ptr(&l->joins, node);
+  if (j) return j;
+  const size_t count = (size_t)list->input_count + 1;
+  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * count);
+  j->last = 0;
+  j->begins[0] = 0;
+  for (int i = 0; i < list->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(list, i);
+    const kiln_tensor_detail *d = v->type->detail;
+    if (!fits(node, d, dim) || d->rank != rank) {
+      kiln__lower_refuse(l, KILN_REASON_types_unknown);
+      return NULL;
+    }
+    const kiln_dim size = kiln__lower_sizes_of(l, v).sizes[dim];
+    j->begins[i + 1] = kiln_dim_plus(l->fn->dims, j->begins[i], size);
+  }
+  kiln_map_set_ptr(&l->joins, node, j);
+  return j;
+}
+
 /* One behind the other along a dimension. */
 static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
                 const kiln__lower_map *map) {
-  kiln_dim begin = 0;
-  for (int i = 0;; i++) {
-    const kiln_ir_value *v = kiln_node_input(list, i);
-    const kiln_tensor_detail *d = v->type->detail;
-    if (!fits(node, d, dim) || d->rank != map->rank)
-      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-    const kiln_dim size = kiln__lower_sizes_of(l, v).sizes[dim];
-    const kiln_dim end = kiln_dim_plus(l->fn->dims, begin, size);
-    const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], end) : -1;
+  joined *j = joined_of(l, node, list, dim, map->rank);
+  if (!j) return -1;
+  const kiln__lower_dim *index = &map->dims[dim];
+  for (int i = kiln__lower_is_behind(l, index, j->begins[j->last]) ? j->last : 0;; i++) {
+    const bool is_last = i + 1 == list->input_count;
+    const int side = is_last ? -1 : kiln__lower_side(l, index, j->begins[i + 1]);
     if (side == 0) return -1;
-    if (side < 0) {
-      kiln__lower_map *own = kiln__lower_copied(l, map);
-      own->dims[dim] = kiln__lower_moved(l, &own->dims[dim], 0, begin);
-      return item(l, node, i, own);
-    }
-    begin = end;
+    if (side > 0) continue;
+    j->last = i;
+    kiln__lower_map *own = kiln__lower_copied(l, map);
+    own->dims[dim] = kiln__lower_moved(l, index, 0, j->begins[i]);
+    return item(l, node, i, own);
   }
 }
 
@@ -68,7 +94,9 @@ static int pile(kiln__lowering *l, const kiln_node *node, const kiln_node *list,
                 const kiln__lower_map *map) {
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
-  for (int i = 0;; i++) {
+  const kiln_dim begin = map->dims[dim].offset;
+  int i = kiln_dim_is_number(begin) && begin < list->input_count ? (int)begin : 0;
+  for (;; i++) {
     const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], i + 1) : -1;
     if (side == 0) return -1;
     const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;

@@ -101,13 +101,18 @@ static kiln_dim iterations_below(kiln__lowering *l, const kiln__lower_dim *index
   return at < 1 ? 1 : at;
 }
 
+bool kiln__lower_is_behind(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim begin) {
+  kiln_dims *dims = l->fn->dims;
+  const kiln_sum over = kiln_sum_minus(kiln_sum_of(dims, index->offset), kiln_sum_of(dims, begin));
+  return over.known && kiln_sum_is_natural(dims, over);
+}
+
 int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim end) {
   kiln_dims *dims = l->fn->dims;
   const kiln_sum limit = kiln_sum_of(dims, end);
   int count;
   if (is_less(dims, greatest(l, index), limit)) return -1;
-  const kiln_sum over = kiln_sum_minus(kiln_sum_of(dims, index->offset), limit);
-  if (over.known && kiln_sum_is_natural(dims, over)) return 1;
+  if (kiln__lower_is_behind(l, index, end)) return 1;
   const int k = coarsest(l, index, &count);
   const kiln_dim at = k < 0 ? KILN_DIM_UNKNOWN : iterations_below(l, index, end, k, count == 1);
   const bool known = kiln_dim_is_known(at);
@@ -117,25 +122,11 @@ int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim e
 
 /* -- Quotients -- */
 
-/* a / n where that is a dimension; else KILN_DIM_UNKNOWN. Of symbols it is looked for among what
- * the loops count. */
+/* a / n where that is a dimension; else KILN_DIM_UNKNOWN. */
 static kiln_dim exact(kiln__lowering *l, kiln_dim a, kiln_dim n) {
   kiln_dims *dims = l->fn->dims;
-  if (a == n) return 1;
-  if (kiln_dim_is_number(a) && kiln_dim_is_number(n)) return a % n == 0 ? a / n : KILN_DIM_UNKNOWN;
-  if (kiln_dim_is_number(n)) {
-    const kiln_dim q = kiln_sum_dim(dims, kiln_sum_divided(dims, kiln_sum_of(dims, a), n));
-    return kiln_dim_product(dims, q, n) == a ? q : KILN_DIM_UNKNOWN;
-  }
-  for (int i = 0; i < KILN_LOOP_MAX_RANK; i++) {
-    if (l->extents[i] == 0) continue;
-    if (kiln_dim_product(dims, l->extents[i], n) == a) return l->extents[i];
-    for (int k = 0; k < i; k++) {
-      const kiln_dim both = kiln_dim_product(dims, l->extents[i], l->extents[k]);
-      if (kiln_dim_is_known(both) && kiln_dim_product(dims, both, n) == a) return both;
-    }
-  }
-  return KILN_DIM_UNKNOWN;
+  const kiln_sum q = kiln_sum_quotient(dims, kiln_sum_of(dims, a), kiln_sum_of(dims, n));
+  return kiln_sum_is_natural(dims, q) ? kiln_sum_dim(dims, q) : KILN_DIM_UNKNOWN;
 }
 
 /* Asks for loops on which the remainder stays below `size`: of 24 elements in rows of 6 the loop is

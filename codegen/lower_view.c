@@ -322,9 +322,11 @@ static int read_chunk(kiln__lowering *l, const kiln_node *node, const kiln__lowe
   if (at < 0 || chunks < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (rank_of(kiln_node_input(node, 0)) != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  const kiln_dim size = self_sizes(l, node).sizes[at];
-  if (!kiln_dim_is_number(size)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  return read_from(l, node, map, at, (size + chunks - 1) / chunks * output);
+  kiln_dims *dims = l->fn->dims;
+  const kiln_sum size = kiln_sum_of(dims, self_sizes(l, node).sizes[at]);
+  const kiln_sum up = kiln_sum_plus(size, kiln_sum_number(chunks - 1));
+  const kiln_sum begin = kiln_sum_times(kiln_sum_divided(dims, up, chunks), output);
+  return read_from(l, node, map, at, kiln_sum_dim(dims, begin));
 }
 KILN__LOWER_EACH(constant_chunk) {
   return read_chunk(l, node, map, kiln_node_int(node, "chunks", 1), kiln_node_int(node, "dim", 0),

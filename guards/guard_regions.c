@@ -24,10 +24,10 @@
 
 #include "guards/region.h"
 
-enum { MAX_CHECKS = 128, MAX_OPEN = 128 }; /* dimensions that are no numbers */
+enum { MAX_CHECKS = 128, MAX_OPEN = 256 }; /* terms of dimensions that are no numbers */
 
 /* `mark` of nodes. */
-enum { IS_EFFECT = 1 };
+enum { IS_EFFECT = 1, IS_WRITE = 2 };
 
 bool kiln_guards_is_hit(const kiln_block *block) {
   const kiln_node *owner = block->owner;
@@ -40,6 +40,7 @@ bool kiln_guards_is_hit(const kiln_block *block) {
 typedef struct guarder {
   kiln_pass *pass;
   kiln_map claims;       /* value -> type; also of values made since */
+  kiln_map proven;       /* of what regions give: what it is where their guards held */
   kiln_symbols *symbols; /* of a DYNAMIC level */
   bool has_group;
 } guarder;
@@ -83,9 +84,9 @@ static bool is_random(const kiln_node *n) {
 /* Before anything is changed, since the analysis knows only the nodes that it saw. */
 static void mark_effects(const kiln_alias *alias, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
-    const bool effect =
-        !n->op || kiln_node_has_side_effects(n) || is_random(n) || kiln_alias_node_writes(alias, n);
-    n->mark = effect ? IS_EFFECT : 0;
+    const bool writes = !n->op || kiln_alias_node_writes(alias, n);
+    const bool effect = writes || kiln_node_has_side_effects(n) || is_random(n);
+    n->mark = (effect ? IS_EFFECT : 0) | (writes ? IS_WRITE : 0);
     for (int b = 0; b < n->block_count; b++) mark_effects(alias, n->blocks[b]);
   }
 }
@@ -103,8 +104,7 @@ typedef struct finder {
   const kiln_node *effect;           /* that stands after its last group; NULL: none does */
   const kiln_node *unproven;         /* what the last group that was refused lacks */
   KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
-  KILN_VEC(kiln_ir_value *) numbers; /* that parts make, and what they are: */
-  kiln_map facts;
+  kiln_numbers numbers;
 } finder;
 
 static bool reads_any(const kiln_node *n, const kiln_map *values) {
@@ -187,32 +187,34 @@ typedef struct knowledge {
   int touched, numbers, checks;
 } knowledge;
 static knowledge known_now(const finder *f) {
-  return (knowledge){f->touched.count, f->numbers.count, f->region.checks.values.count};
+  return (knowledge){f->touched.count, f->numbers.values.count, f->region.checks.values.count};
 }
 static void go_back(finder *f, knowledge to) {
   unknow(f, to.touched);
-  while (f->numbers.count > to.numbers) {
-    (void)kiln_map_remove_ptr(&f->facts, kiln_vec_pop(&f->numbers));
-  }
+  kiln__numbers_go_back(&f->numbers, to.numbers);
   f->region.checks.values.count = f->region.checks.types.count = to.checks;
 }
 
-/* Lets the guard check what the node reads from outside and nothing is known of. */
-static bool check_operands(finder *f, const kiln_node *n) {
-  bool any = false;
+/* Lets the guard check a tensor that comes from outside and of which nothing is known. */
+static void check_tensor(void *finder_, kiln_ir_value *v) {
+  finder *f = finder_;
+  if (v->type->detail || kiln_map_find_ptr(&f->made, v)) return;
+  const kiln_type *claim = kiln_map_find_ptr(f->region.claims, v);
+  if (!claim || !kiln_type_has_dims(claim)) return;
+  add_check(f, v, kiln__symbols_type(f->region.symbols, v, claim));
+}
+
+/* The same of all that the node reads, and whose sizes it asks for. */
+static void check_operands(finder *f, const kiln_node *n) {
   for (int i = 0; i < n->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(n, i);
     if (kiln_node_is(v->node, KILN_OP_prim_ListConstruct)) {
-      any |= check_operands(f, v->node);
-      continue;
+      check_operands(f, v->node);
+    } else {
+      check_tensor(f, v);
     }
-    if (v->type->detail || kiln_map_find_ptr(&f->made, v)) continue;
-    const kiln_type *claim = kiln_map_find_ptr(f->region.claims, v);
-    if (!claim || !kiln_type_has_dims(claim)) continue;
-    add_check(f, v, kiln__symbols_type(f->region.symbols, v, claim));
-    any = true;
   }
-  return any;
+  kiln__numbers_ask(&f->numbers, n, check_tensor, f);
 }
 
 static bool is_proven(const kiln_node *n) {
@@ -223,71 +225,10 @@ static bool is_proven(const kiln_node *n) {
   return true;
 }
 
-static bool number_of(const finder *f, const kiln_ir_value *v, int64_t *out) {
-  const kiln_ivalue *fact = kiln_map_find_ptr(&f->facts, v);
-  if (fact) *out = fact->tag == KILN_TAG_BOOL ? fact->u.b : fact->u.i;
-  return fact || kiln_ir_value_const_int(v, out);
-}
-
-/* What a tensor's type says. */
-static bool find_property(kiln_op_id id, const kiln_tensor_detail *d, int64_t *out) {
-  switch (id) {
-    case KILN_OP_dim: *out = d->rank; return d->rank >= 0;
-    case KILN_OP_prim_dtype: *out = d->dtype; return d->dtype != KILN_DTYPE_NONE;
-    case KILN_OP_prim_is_cpu: *out = d->device == KILN_DEVICE_CPU; return d->device >= 0;
-    case KILN_OP_prim_is_cuda: *out = d->device == KILN_DEVICE_CUDA; return d->device >= 0;
-    default: return false;
-  }
-}
-
-/* The number that a node gives: a rank, a size, a dtype, or arithmetic of those, or 0 or 1 where it
- * compares them. */
-static bool find_number(const finder *f, const kiln_node *n, int64_t *out) {
-  const kiln_ir_value *first = n->op && n->input_count ? kiln_node_input(n, 0) : NULL;
-  const kiln_tensor_detail *d =
-      first && kiln_type_is_tensor(first->type) ? first->type->detail : NULL;
-  int64_t a = 0, b = 0;
-  if (d && find_property((kiln_op_id)n->op->id, d, out)) return true;
-  if (first && n->op->id == KILN_OP___not__ && number_of(f, first, &a)) {
-    *out = !a;
-    return true;
-  }
-  if (!first || n->input_count != 2 || !number_of(f, kiln_node_input(n, 1), &b)) return false;
-  if (d && n->op->id == KILN_OP_size_int) {
-    if (b < 0) b += d->rank;
-    if (b < 0 || b >= d->rank || !kiln_dim_is_number(d->sizes[b])) return false;
-    *out = d->sizes[b];
-    return true;
-  }
-  if (!number_of(f, first, &a)) return false;
-  switch ((kiln_op_id)n->op->id) {
-    case KILN_OP_add_int: return !__builtin_add_overflow(a, b, out);
-    case KILN_OP_sub_int: return !__builtin_sub_overflow(a, b, out);
-    case KILN_OP_mul_int: return !__builtin_mul_overflow(a, b, out);
-    case KILN_OP_floordiv_int: *out = b > 0 ? a / b : 0; return a >= 0 && b > 0;
-    case KILN_OP_eq_int: *out = a == b; return true;
-    case KILN_OP_ne_int: *out = a != b; return true;
-    case KILN_OP_lt_int: *out = a < b; return true;
-    case KILN_OP_le_int: *out = a <= b; return true;
-    case KILN_OP_gt_int: *out = a > b; return true;
-    case KILN_OP_ge_int: *out = a >= b; return true;
-    default: return false;
-  }
-}
-
-static void learn_number(finder *f, const kiln_node *n) {
-  kiln_arena *scratch = f->region.pass->scratch;
-  int64_t number;
-  if (n->output_count != 1 || kiln_map_find_ptr(&f->facts, n->outputs[0])) return;
-  if (!find_number(f, n, &number)) return;
-  kiln_ivalue *fact = KILN_NEW(scratch, kiln_ivalue);
-  *fact = n->outputs[0]->type->kind == KILN_TYPE_BOOL ? kiln_bool(number != 0) : kiln_int(number);
-  kiln_map_set_ptr(&f->facts, n->outputs[0], fact);
-  kiln_vec_push(scratch, &f->numbers, n->outputs[0]);
-}
-
 /* The node's results get the types that its shape function finds. */
 static bool infer(finder *f, kiln_node *n) {
+  kiln__numbers_ask(&f->numbers, n, NULL, NULL);
+  kiln__numbers_learn(&f->numbers, n);
   for (int i = 0; i < n->output_count; i++) {
     kiln_vec_push(f->region.pass->scratch, &f->touched, kiln_node_output(n, i));
   }
@@ -296,14 +237,20 @@ static bool infer(finder *f, kiln_node *n) {
 
 /* The same, with more checks where they are needed and help. */
 static void prove(finder *f, kiln_node *n) {
-  learn_number(f, n);
   if (infer(f, n)) return;
   const knowledge before = known_now(f);
-  if (!check_operands(f, n) || kiln_shape_infer(n->graph, n)) return;
+  check_operands(f, n);
+  if (kiln_shape_infer(n->graph, n)) return;
   go_back(f, before);
   for (int i = 0; i < n->output_count; i++) {
     n->outputs[i]->type = kiln_type_unshaped(n->graph->types, n->outputs[i]->type);
   }
+}
+
+/* About how many steps it takes to work out a dimension. */
+static int cost_of(const kiln_dims *dims, kiln_dim d) {
+  if (kiln_dim_is_number(d) || !kiln_dim_is_known(d)) return 0;
+  return kiln_dim_is_expression(d) ? 1 + kiln_sum_of(dims, d).count : 1;
 }
 
 /* Whether a guard has room for what the checks say of symbols. */
@@ -312,7 +259,7 @@ static bool has_room(const kiln_guard_checks *checks) {
   for (int i = 0; i < checks->types.count; i++) {
     const kiln_tensor_detail *d = checks->types.data[i]->detail;
     for (int k = 0; k < d->rank; k++)
-      open += !kiln_dim_is_number(d->sizes[k]) + !kiln_dim_is_number(d->strides[k]);
+      open += cost_of(d->dims, d->sizes[k]) + cost_of(d->dims, d->strides[k]);
   }
   return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
 }
@@ -329,10 +276,14 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
 static bool prove_inputs(finder *f, const kiln_node *group) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   kiln_arena *scratch = f->region.pass->scratch;
-  const kiln_type **types = KILN_NEW_ARRAY(scratch, const kiln_type *, group->input_count + 1);
-  for (int i = 0; i < group->input_count; i++) {
+  const int count = group->input_count, first = f->region.checks.values.count;
+  const kiln_type **types = KILN_NEW_ARRAY(scratch, const kiln_type *, count + 1);
+  kiln_type_vec known = {0}; /* of what makes an operand, and in the group */
+  for (int i = 0; i < count; i++) {
     kiln_ir_value *v = kiln_node_input(group, i);
     if (!kiln_type_is_tensor(v->type) || kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
+    const kiln_type *proven = kiln_map_find_ptr(f->region.proven, v);
+    if (proven) kiln_vec_push(scratch, &known, proven);
     const kiln_type *asked = kiln_graph_input(body, i)->type;
     if (!is_known_as(f, v, asked)) {
       if (kiln_map_find_ptr(&f->made, v)) {
@@ -344,7 +295,14 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     types[i] = v->type;
   }
   if (!has_room(&f->region.checks)) return false;
-  return !f->region.symbols || kiln__symbols_retype(f->region.symbols, f->region.pass, body, types);
+  kiln_symbols *s = f->region.symbols;
+  if (!s || kiln__symbols_retype(s, f->region.pass, body, types, &known)) return true;
+  if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first) ||
+      !has_room(&f->region.checks))
+    return false;
+  for (int i = 0; i < count; i++)
+    if (types[i]) types[i] = kiln_node_input(group, i)->type;
+  return kiln__symbols_retype(s, f->region.pass, body, types, &known);
 }
 
 /* -- Regions -- */
@@ -373,7 +331,8 @@ static void add_group(finder *f, kiln_node *group) {
 static bool is_decided(const finder *f, const kiln_node *n) {
   int64_t condition;
   return kiln_node_is(n, KILN_OP_prim_If) && n->output_count == 0 &&
-         number_of(f, kiln_node_input(n, 0), &condition) && !n->blocks[condition ? 0 : 1]->first;
+         kiln__numbers_find(&f->numbers, kiln_node_input(n, 0), &condition) &&
+         !n->blocks[condition ? 0 : 1]->first;
 }
 
 /* Whether the value is a part's, or there before the region. */
@@ -420,10 +379,10 @@ static bool take_check(finder *f, kiln_node *check) {
 /* A node after the last group so far. */
 static void pass_by(finder *f, kiln_node *n) {
   if (!f->region.pass || f->effect) return;
-  if (n->mark == IS_EFFECT && take_check(f, n)) return;
-  if (n->mark == IS_EFFECT) f->effect = n;
+  if ((n->mark & IS_EFFECT) && take_check(f, n)) return;
+  if (n->mark & IS_EFFECT) f->effect = n;
   if (f->effect || !reads_any(n, &f->made)) return;
-  learn_number(f, n);
+  kiln__numbers_learn(&f->numbers, n);
   note_made(f, n);
   kiln_vec_push(f->region.pass->scratch, &f->read, n);
   kiln_map_set_ptr(&f->between, n, n);
@@ -457,7 +416,7 @@ static void take_before(finder *f, const kiln_node_vec *before) {
   kiln_arena *scratch = f->region.pass->scratch;
   kiln_map wanted = kiln_map_in(scratch); /* by the checks that were taken */
   kiln_node_vec taken = {0};
-  for (int i = 0; i < before->count; i++) learn_number(f, before->data[i]);
+  for (int i = 0; i < before->count; i++) kiln__numbers_learn(&f->numbers, before->data[i]);
   for (int i = before->count - 1; i >= 0; i--) {
     kiln_node *n = before->data[i];
     const bool is_check = kiln_node_is(n, KILN_OP_prim_If);
@@ -477,14 +436,19 @@ static void take_before(finder *f, const kiln_node_vec *before) {
   }
 }
 
-/* `before`: what stands right in front of the group. */
-static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before) {
-  *f = (finder){.region = {.pass = g->pass, .claims = &g->claims, .symbols = g->symbols}};
+/* `before`: what stands right in front of the group; `since`: the last write there. */
+static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before,
+                         const kiln_node *since) {
+  *f = (finder){
+      .region = {
+          .pass = g->pass, .claims = &g->claims, .proven = &g->proven, .symbols = g->symbols}};
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
-  f->facts = kiln_map_in(g->pass->scratch);
-  g->pass->graph->facts = &f->facts;
+  kiln__numbers_begin(&f->numbers, g->pass->graph, g->pass->scratch);
+  f->numbers.block = group->block;
+  f->numbers.since = since;
+  f->region.asked = &f->numbers.asked;
   const knowledge nothing = known_now(f);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
@@ -547,7 +511,7 @@ static void end_region(finder *f) {
     if (kiln_map_find_ptr(&f->parts, v->node)) continue;
     v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
   }
-  region->pass->graph->facts = NULL;
+  kiln__numbers_end(&f->numbers);
   region->pass = NULL;
 }
 
@@ -563,8 +527,10 @@ static void guard_block(guarder *g, kiln_block *block) {
   }
   finder f = {0};
   kiln_node_vec before = {0};
+  const kiln_node *write = NULL; /* the last one */
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
+    if (n->mark & IS_WRITE) write = n;
     if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
       pass_by(&f, n);
       if (!can_be_asked_before(n)) before.count = 0;
@@ -577,8 +543,8 @@ static void guard_block(guarder *g, kiln_block *block) {
                        kiln_arena_str(pass->scratch, why->name).data);
       end_region(&f);
     }
-    if (!f.region.pass) begin_region(&f, g, n, &before);
-    if (alone) end_region(&f);
+    if (!f.region.pass) begin_region(&f, g, n, &before, write);
+    if (alone || f.region.symbols != g->symbols) end_region(&f); /* what follows has symbols */
     before.count = 0;
   }
   end_region(&f);
@@ -589,6 +555,7 @@ kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   kiln_symbols symbols = {.types = pass->graph->types, .history = pass->graph->history};
   if (symbols.history) g.symbols = &symbols;
   g.claims = kiln_map_in(pass->scratch);
+  g.proven = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);
   if (!g.has_group) return NULL;
   if (g.symbols) {

@@ -20,6 +20,7 @@ typedef struct kiln_symbols {
   kiln_map fixed;  /* sizes of attributes: what has one of them at first keeps it */
   int count;
   kiln_symbol all[KILN_GUARD_SYMBOLS];
+  kiln_dim same_as[KILN_GUARD_SYMBOLS]; /* what stands for them in kiln__symbols_relate; 0: they */
 } kiln_symbols;
 /* `claims` are types of the profile, by value. */
 void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claims);
@@ -28,21 +29,54 @@ const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, con
 /* Whether a type of symbols is the one that there is now. */
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
                          const kiln_type *now);
+typedef KILN_VEC(const kiln_type *) kiln_type_vec;
+/* Types checks from `first` on anew, `claims` being those of the profile, so that sizes which are
+ * equal now are one expression: of `known` types, or a symbol of the checks. The guard asks for it
+ * then. False: nothing changes. */
+bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims,
+                          const kiln_type_vec *known, kiln_guard_checks *checks, int first);
 /* Gives a group's values the types that follow from those of its inputs (NULL: as it is). False,
  * and nothing is changed: they do not, or are not what there is now, or there is no such kernel: it
- * adds [s0] to [3], and s0 is 3 now. */
+ * adds [s0] to [3], and s0 is 3 now. Types that were found are added to `found` then. */
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
-                          const kiln_type *const *inputs);
+                          const kiln_type *const *inputs, kiln_type_vec *found);
+
+/* What is known of a region's ints and bools while it is looked for (numbers.c); its shape
+ * functions know it too. */
+typedef struct kiln_numbers {
+  kiln_graph *graph;
+  kiln_arena *scratch;
+  const kiln_block *block;          /* where the region stands */
+  const kiln_node *since;           /* the last write in front of it; NULL: there is none */
+  kiln_map facts, sizes;            /* kiln_graph's */
+  KILN_VEC(kiln_ir_value *) values; /* that they tell */
+  kiln_map asked;                   /* nodes of outside that told it, and lists of what they give */
+} kiln_numbers;
+void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch);
+void kiln__numbers_end(kiln_numbers *n);
+/* Forgets all but the first `count` values. */
+void kiln__numbers_go_back(kiln_numbers *n, int count);
+/* The number, or 0 or 1, that a value is known to be. */
+bool kiln__numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out);
+/* What a node gives, from what is known of its inputs. */
+void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node);
+/* What its inputs are, and what those were made from in the block. `visit` (may be NULL) sees the
+ * tensors that it would have to know. */
+typedef void kiln__numbers_visit(void *user, kiln_ir_value *tensor);
+void kiln__numbers_ask(kiln_numbers *n, const kiln_node *node, kiln__numbers_visit *visit,
+                       void *user);
 
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {
   kiln_pass *pass;
   kiln_map *claims;         /* value -> the type that the profile claims for it */
+  kiln_map *proven;         /* of what regions give: the type that it has in them */
   kiln_node_vec parts;      /* groups and other nodes whose types are facts where the guard held */
   kiln_node *last;          /* of its groups: the region stands where this one stood */
   kiln_node_vec behind;     /* no parts, but they read some, and stand before `last` */
   kiln_guard_checks checks; /* of the guard */
   kiln_symbols *symbols;    /* NULL: its sizes are numbers */
+  const kiln_map *asked;    /* nodes that the fallback has copies of: it asks again */
 } kiln_region;
 
 /* Puts the check, the If and the fallback into the graph. */

@@ -3,7 +3,8 @@
  *
  * The region stands where its last group stood, so whatever it needs from outside is there. What
  * reads it without being a part follows behind. Constants that the fallback reads are copied into
- * it: its own passes want to see them (PyTorch hands constant tensors over). */
+ * it, and what told sizes: its own passes want to see them (PyTorch hands constant tensors over).
+ */
 #include "guards/region.h"
 
 typedef struct builder {
@@ -27,12 +28,18 @@ static void copy_node(builder *b, const kiln_node *n) {
   }
 }
 
-/* What `outer` is inside the fallback: known, a constant, or one more input. */
+/* What `outer` is inside the fallback: known, a copy, or one more input. */
 static kiln_ir_value *plain_value(builder *b, kiln_ir_value *outer) {
   kiln_ir_value *v = kiln_map_find_ptr(&b->plain, outer);
   if (v) return v;
   const bool torch = b->region->pass->env->flags.compat == KILN_COMPAT_TORCH;
   if (!torch && kiln_node_is(outer->node, KILN_OP_prim_Constant)) {
+    copy_node(b, outer->node);
+    return kiln_map_find_ptr(&b->plain, outer);
+  }
+  if (kiln_map_find_ptr(b->region->asked, outer->node)) { /* not deeper than it was asked */
+    for (int i = 0; i < outer->node->input_count; i++)
+      (void)plain_value(b, kiln_node_input(outer->node, i));
     copy_node(b, outer->node);
     return kiln_map_find_ptr(&b->plain, outer);
   }
@@ -137,6 +144,7 @@ static void give_out(builder *b, kiln_ir_value *old) {
   const kiln_type *claim = kiln_map_find_ptr(b->region->claims, old);
   if (!claim) claim = old->type;
   kiln_map_set_ptr(b->region->claims, out, (void *)(uintptr_t)claim);
+  kiln_map_set_ptr(b->region->proven, out, (void *)(uintptr_t)old->type);
   kiln_block_add_output(b->branch->blocks[0], old);
   kiln_ir_value *plain = kiln_map_find_ptr(&b->plain, old);
   kiln_graph_add_output(b->sub, plain);

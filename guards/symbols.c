@@ -70,7 +70,7 @@ static kiln_dim dim_of(kiln_symbols *s, const kiln_ir_value *v, int rank, int at
     if (!are_alike(like, &key, s->level_count)) continue;
     for (int l = 0; l < s->level_count; l++)
       if (is_open(like, l)) like->history[l] = key.history[l];
-    return kiln_dim_symbol(i);
+    return s->same_as[i] ? s->same_as[i] : kiln_dim_symbol(i);
   }
   if (s->count == KILN_GUARD_SYMBOLS) return now;
   s->all[s->count] = key;
@@ -184,6 +184,77 @@ bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_
   return true;
 }
 
+/* -- Relations -- */
+
+static int number_of(kiln_dim d) {
+  const bool is_symbol =
+      !kiln_dim_is_number(d) && kiln_dim_is_known(d) && !kiln_dim_is_expression(d);
+  return is_symbol ? (int)(kiln_dim_symbol(0) - d) : -1;
+}
+
+/* Symbols that are a size of a checked value: those that the guard will bind, a bit each. */
+static uint64_t bound_by(const kiln_guard_checks *checks) {
+  uint64_t bound = 0;
+  for (int i = 0; i < checks->types.count; i++) {
+    const kiln_tensor_detail *d = checks->types.data[i]->detail;
+    for (int k = 0; k < d->rank; k++)
+      if (number_of(d->sizes[k]) >= 0) bound |= UINT64_C(1) << number_of(d->sizes[k]);
+  }
+  return bound;
+}
+
+/* Whether it is a sum of these symbols. */
+static bool is_sum_of(const kiln_symbols *s, kiln_dim d, uint64_t symbols) {
+  const kiln_sum sum = kiln_sum_of(kiln_type_table_dims(s->types), d);
+  for (int i = 0; i < sum.count; i++) {
+    const int number = number_of(sum.terms[i].atom);
+    if (number < 0 || !(symbols >> number & 1)) return false;
+  }
+  return sum.known;
+}
+
+/* What a symbol of a new check may as well be: an expression without it, or an earlier symbol. */
+static kiln_dim find_other(const kiln_symbols *s, kiln_arena *scratch, int symbol, uint64_t bound,
+                           const kiln_type_vec *known) {
+  const int64_t now = s->all[symbol].now;
+  const uint64_t others = bound & ~(UINT64_C(1) << symbol);
+  for (int i = 0; i < known->count; i++) {
+    const kiln_tensor_detail *d = known->data[i]->detail;
+    for (int k = 0; d && k < d->rank; k++) {
+      const kiln_dim size = d->sizes[k];
+      if (kiln_dim_is_expression(size) && is_sum_of(s, size, others) &&
+          is_worth(s, scratch, size, now))
+        return size;
+    }
+  }
+  for (int i = 0; i < symbol; i++)
+    if ((bound >> i & 1) && !s->all[i].is_stride && s->all[i].now == now) return kiln_dim_symbol(i);
+  return 0;
+}
+
+bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *claims,
+                          const kiln_type_vec *known, kiln_guard_checks *checks, int first) {
+  kiln_guard_checks before = *checks;
+  before.types.count = first;
+  const uint64_t settled = bound_by(&before), bound = bound_by(checks);
+  uint64_t kept = bound;
+  memset(s->same_as, 0, sizeof s->same_as);
+  for (int i = 0; i < s->count; i++) { /* only what the new checks alone bind */
+    const bool is_new = (bound & ~settled) >> i & 1;
+    if (is_new) s->same_as[i] = find_other(s, scratch, i, bound, known);
+    if (s->same_as[i]) kept &= ~(UINT64_C(1) << i);
+  }
+  bool any = kept != bound;
+  for (int i = 0; i < s->count; i++) any &= !s->same_as[i] || is_sum_of(s, s->same_as[i], kept);
+  for (int i = first; any && i < checks->types.count; i++) {
+    kiln_ir_value *v = checks->values.data[i];
+    const kiln_type *claim = kiln_map_find_ptr(claims, v);
+    if (claim) v->type = checks->types.data[i] = kiln__symbols_type(s, v, claim);
+  }
+  memset(s->same_as, 0, sizeof s->same_as);
+  return any;
+}
+
 /* -- Groups -- */
 
 typedef struct retyping {
@@ -216,7 +287,7 @@ static bool retype_node(retyping *r, kiln_node *n) {
 }
 
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
-                          const kiln_type *const *inputs) {
+                          const kiln_type *const *inputs, kiln_type_vec *found) {
   retyping r = {.symbols = s, .scratch = pass->scratch};
   bool good = true;
   for (int i = 0; i < kiln_graph_input_count(body); i++) {
@@ -224,6 +295,9 @@ bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_gra
   }
   for (kiln_node *n = body->top->first; n && good; n = n->next) good = retype_node(&r, n);
   good = good && pass->lowers(body);
-  for (int i = r.values.count - 1; !good && i >= 0; i--) r.values.data[i]->type = r.types.data[i];
+  for (int i = r.values.count - 1; !good && i >= 0; i--) {
+    kiln_vec_push(r.scratch, found, r.values.data[i]->type);
+    r.values.data[i]->type = r.types.data[i];
+  }
   return good;
 }

@@ -101,6 +101,7 @@ struct kiln_graph {
   kiln_map names;        /* debug name -> value */
   kiln_map suffixes;     /* base name -> next suffix to try, stored + 1 */
   const kiln_map *facts; /* numbers that the pass at work knows: value -> kiln_ivalue; or NULL */
+  const kiln_map *sizes; /* and those that are expressions: value -> kiln_dim; or NULL */
   const struct kiln_shape_history
       *history;      /* of a DYNAMIC level (guards.h); NULL: of a STATIC one */
   bool owns_sources; /* ranges live in the arena (graphs from text): copies copy them */

@@ -236,6 +236,7 @@ typedef struct kiln_shape_list {
   const kiln_tensor_detail *const *tensors; /* of tensors: NULL where nothing is known; else NULL */
   const int64_t *ints;                      /* of ints; else NULL */
   const bool *known;                        /* [count], with `ints`: the element is a constant */
+  const kiln_dim *dims; /* and what it is as a size, proved to be 0 or more; else unknown */
 } kiln_shape_list;
 
 /* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:
@@ -249,6 +250,7 @@ typedef struct kiln_shape_query {
   const kiln_tensor_detail *const *args;  /* NULL where not a tensor, or nothing is known */
   const kiln_ivalue *const *constants;    /* NULL where not a constant */
   const kiln_shape_list *const *lists;    /* NULL where not a list, or nothing is known of it */
+  const kiln_dim *sizes;                  /* of ints: expressions that they are, else unknown */
   int out_count;                          /* results of the node: chunk and split need it */
   kiln_tensor_detail outs[KILN_MAX_OUTS]; /* KILN_TENSOR_DETAIL_ANY on entry */
   /* Of an operator whose result is one list of tensors (chunk, split): what its elements are. */

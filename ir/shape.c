@@ -29,6 +29,17 @@ bool kiln__shape_int(const kiln_shape_query *q, int i, int64_t *out) {
   return true;
 }
 
+bool kiln__shape_sum(const kiln_shape_query *q, int i, kiln_sum *out) {
+  int64_t number;
+  *out = kiln_sum_number(0);
+  if (kiln__shape_int(q, i, &number)) {
+    *out = kiln_sum_number(number);
+  } else {
+    *out = kiln_sum_of(q->dims, q->sizes && i < q->arg_count ? q->sizes[i] : KILN_DIM_UNKNOWN);
+  }
+  return out->known;
+}
+
 bool kiln__shape_bool(const kiln_shape_query *q, int i, bool *out) {
   const kiln_ivalue *v = i < q->arg_count ? q->constants[i] : NULL;
   if (!v || v->tag != KILN_TAG_BOOL) return false;
@@ -54,13 +65,15 @@ bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out) {
     *out = *q->lists[i];
     return out->count <= KILN_MAX_RANK;
   }
-  int64_t value;
-  if (!kiln__shape_int(q, i, &value)) return false;
-  int64_t *ints = kiln_arena_alloc(q->arena, sizeof *ints);
-  bool *known = kiln_arena_alloc(q->arena, sizeof *known);
-  ints[0] = value;
-  known[0] = true;
-  *out = (kiln_shape_list){.count = 1, .ints = ints, .known = known};
+  kiln_sum sum;
+  if (!kiln__shape_sum(q, i, &sum)) return false;
+  int64_t *ints = KILN_NEW(q->arena, int64_t);
+  bool *known = KILN_NEW(q->arena, bool);
+  kiln_dim *dim = KILN_NEW(q->arena, kiln_dim);
+  *known = kiln__shape_int(q, i, ints);
+  if (!*known) *ints = KILN_DIM_UNKNOWN;
+  *dim = kiln_sum_is_natural(q->dims, sum) ? kiln_sum_dim(q->dims, sum) : KILN_DIM_UNKNOWN;
+  *out = (kiln_shape_list){.count = 1, .ints = ints, .known = known, .dims = dim};
   return true;
 }
 
@@ -93,7 +106,10 @@ bool kiln__shape_is_dense(const kiln_shape_query *q, const kiln_tensor_detail *t
   kiln_dim within = 1;
   if (t->rank < 0 || (t->rank > 0 && !t->has_strides)) return false;
   int left = 0, last = t->rank;
-  for (int i = 0; i < t->rank; i++) left += t->sizes[i] != 1;
+  for (int i = 0; i < t->rank; i++) {
+    if (t->sizes[i] == 0) return false; /* any strides are dense, and say nothing of a result's */
+    left += t->sizes[i] != 1;
+  }
   for (; left > 0; left--) {
     const int at = next_inner(t, within, done);
     if (at < 0 || (row_major && at > last)) return false;
@@ -110,6 +126,16 @@ bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_deta
   if (t->rank < 0 || !t->has_strides) return false;
   return kiln__shape_static(t->rank, t->sizes) ? kiln_strides_are_contiguous(&dims)
                                                : kiln__shape_is_dense(q, t, true);
+}
+
+bool kiln__shape_chunks(kiln_dims *dims, kiln_dim size, int64_t count, kiln_dim *out_size,
+                        kiln_dim *out_last) {
+  const kiln_sum all = kiln_sum_of(dims, size), up = kiln_sum_number(count - 1);
+  const kiln_sum piece = kiln_sum_divided(dims, kiln_sum_plus(all, up), count);
+  const kiln_sum last = kiln_sum_minus(all, kiln_sum_times(piece, count - 1));
+  *out_size = kiln_sum_dim(dims, piece);
+  *out_last = kiln_sum_dim(dims, last);
+  return kiln_sum_is_natural(dims, kiln_sum_minus(last, kiln_sum_number(1)));
 }
 
 /* -- Making results -- */
@@ -231,9 +257,10 @@ static const kiln_tensor_detail *detail_of_constant(kiln_arena *arena, kiln_ival
   return d;
 }
 
-static void put_int(int64_t *ints, bool *known, int i, const kiln_ivalue *v) {
+static void put_int(int64_t *ints, bool *known, kiln_dim *dims, int i, const kiln_ivalue *v) {
   known[i] = v && v->tag == KILN_TAG_INT;
   ints[i] = known[i] ? v->u.i : KILN_DIM_UNKNOWN;
+  dims[i] = ints[i] >= 0 ? ints[i] : KILN_DIM_UNKNOWN;
 }
 
 /* Whether the user leaves the list as it is, and gives nobody another way to it. */
@@ -273,6 +300,13 @@ static const kiln_ivalue *known(const kiln_ir_value *value) {
   return constant || !facts ? constant : kiln_map_find_ptr(facts, value);
 }
 
+/* The expression that an int is known to be, where the question is asked. */
+static kiln_dim known_size(const kiln_ir_value *value) {
+  const kiln_map *sizes = value->node->graph->sizes;
+  void *size = sizes ? kiln_map_find_ptr(sizes, value) : NULL;
+  return size ? (kiln_dim)(intptr_t)size : KILN_DIM_UNKNOWN;
+}
+
 /* The elements of a list value, where they are known one by one. */
 static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
   const kiln_type *type = value->type;
@@ -292,12 +326,17 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   list->count = (int)count;
   int64_t *numbers = KILN_NEW_ARRAY(arena, int64_t, count + 1);
   bool *is_known = KILN_NEW_ARRAY(arena, bool, count + 1);
+  kiln_dim *dims = KILN_NEW_ARRAY(arena, kiln_dim, count + 1);
+  const kiln_dims *table = kiln_type_table_dims(value->node->graph->types);
   const kiln_tensor_detail **tensors = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
   for (int i = 0; i < (int)count; i++) {
     const kiln_ivalue *item =
         is_constant ? &constant->u.list->items[i] : known(kiln_node_input(value->node, i));
     if (ints) {
-      put_int(numbers, is_known, i, item);
+      put_int(numbers, is_known, dims, i, item);
+      const kiln_dim size =
+          is_constant ? KILN_DIM_UNKNOWN : known_size(kiln_node_input(value->node, i));
+      if (kiln_sum_is_natural(table, kiln_sum_of(table, size))) dims[i] = size;
     } else if (is_constant) {
       tensors[i] = detail_of_constant(arena, *item);
     } else {
@@ -307,6 +346,7 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   if (ints) {
     list->ints = numbers;
     list->known = is_known;
+    list->dims = dims;
   } else {
     list->tensors = tensors;
   }
@@ -322,11 +362,13 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
   const kiln_tensor_detail **args = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
   const kiln_ivalue **constants = KILN_NEW_ARRAY(arena, const kiln_ivalue *, count + 1);
   const kiln_shape_list **lists = KILN_NEW_ARRAY(arena, const kiln_shape_list *, count + 1);
+  kiln_dim *sizes = KILN_NEW_ARRAY(arena, kiln_dim, count + 1);
   for (int i = 0; i < count; i++) {
     const kiln_ir_value *value = kiln_node_input(node, i);
     types[i] = value->type;
     args[i] = detail_of(node->graph, value);
     constants[i] = known(value);
+    sizes[i] = known_size(value);
     if (constants[i] && constants[i]->tag == KILN_TAG_TENSOR && !args[i]) {
       args[i] = detail_of_constant(arena, *constants[i]);
     }
@@ -338,6 +380,7 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
   q->args = args;
   q->constants = constants;
   q->lists = lists;
+  q->sizes = sizes;
   q->out_count = node->output_count;
   for (int i = 0; i < KILN_MAX_OUTS; i++) q->outs[i] = KILN_TENSOR_DETAIL_ANY;
   return op->shape(q);
@@ -356,13 +399,17 @@ static bool run_constant_chunk(const kiln_node *node, kiln_shape_query *q) {
   if (dim < 0 || dim >= self->rank) return false;
   q->arena = node->graph->arena;
   q->dims = kiln_type_table_dims(node->graph->types);
-  int64_t size = self->sizes[dim], sizes[KILN_MAX_RANK];
-  int64_t step = kiln_dim_is_number(size) ? (size + chunks - 1) / chunks : 0;
+  const kiln_dim size = self->sizes[dim];
+  kiln_dim sizes[KILN_MAX_RANK], step, last;
+  const bool is_number = kiln_dim_is_number(size);
+  if (is_number) step = (size + chunks - 1) / chunks;
+  if (!is_number && !kiln__shape_chunks(q->dims, size, chunks, &step, &last))
+    step = last = KILN_DIM_UNKNOWN;
   for (int i = 0; i < self->rank; i++) sizes[i] = self->sizes[i];
   for (int k = 0; k < node->output_count; k++) {
-    int64_t left = size - k * step;
-    sizes[dim] = !kiln_dim_is_number(size) ? KILN_DIM_UNKNOWN : left < step ? left : step;
-    if (kiln_dim_is_number(size) && left < 0) return false;
+    const int64_t left = is_number ? size - k * step : 0;
+    sizes[dim] = is_number ? (left < step ? left : step) : k + 1 < chunks ? step : last;
+    if (left < 0) return false;
     q->outs[k] = *self;
     kiln__shape_set(q, &q->outs[k], self->rank, sizes, self->has_strides ? self->strides : NULL);
   }

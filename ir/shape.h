@@ -22,6 +22,8 @@ bool kiln__shape_is_tensor(const kiln_shape_query *q, int i);
 bool kiln__shape_int(const kiln_shape_query *q, int i, int64_t *out);
 bool kiln__shape_bool(const kiln_shape_query *q, int i, bool *out);
 bool kiln__shape_is_none(const kiln_shape_query *q, int i);
+/* An int argument that is a constant or an expression. */
+bool kiln__shape_sum(const kiln_shape_query *q, int i, kiln_sum *out);
 /* A dimension argument, wrapped. */
 bool kiln__shape_dim(const kiln_shape_query *q, int i, int rank, int *out);
 /* The ints of a list argument, or of one int; KILN_DIM_UNKNOWN and known false where not constant.
@@ -38,6 +40,11 @@ bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_deta
 /* Whether the elements lie behind each other, in some order of the dimensions (proved, also of
  * symbols), or in the order that a contiguous tensor has. */
 bool kiln__shape_is_dense(const kiln_shape_query *q, const kiln_tensor_detail *t, bool row_major);
+
+/* The sizes of the pieces that chunk(x, count) makes of a dimension that is no number, and of the
+ * last one; false where there may be fewer. */
+bool kiln__shape_chunks(kiln_dims *dims, kiln_dim size, int64_t count, kiln_dim *out_size,
+                        kiln_dim *out_last);
 
 /* -- shape.c: making results -- */
 
@@ -64,6 +71,8 @@ static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_ten
 
 /* The size of a broadcast dimension; false when they do not fit. */
 bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, kiln_dim *out);
+/* It is no 1, so that what broadcasts with it is it or 1. */
+bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d);
 /* The dimension that two tensors share, as far as one of them tells it; false when both do, and
  * differ for certain. */
 bool kiln__shape_join_dim(kiln_dim *size, kiln_dim other);

@@ -27,7 +27,7 @@ static bool give_new(kiln_shape_query *q, int arg, kiln_dtype dtype) {
   if (!kiln__shape_ints(q, arg, &list)) return false;
   for (int i = 0; i < list.count; i++) {
     if (list.known[i] && list.ints[i] < 0) return false;
-    sizes[i] = list.known[i] ? list.ints[i] : KILN_DIM_UNKNOWN;
+    sizes[i] = list.dims[i];
   }
   kiln_tensor_detail *out = &q->outs[0];
   out->dtype = (int16_t)dtype;
@@ -93,19 +93,29 @@ static bool number(const kiln_shape_query *q, int i, double *out, bool *is_int) 
   return true;
 }
 
+/* end - start, of ints; no argument `start`: 0. */
+static kiln_dim size_between(const kiln_shape_query *q, int at_start, int at_end) {
+  kiln_sum start = kiln_sum_number(0), end;
+  if (!kiln__shape_sum(q, at_end, &end)) return KILN_DIM_UNKNOWN;
+  if (at_start >= 0 && !kiln__shape_sum(q, at_start, &start)) return KILN_DIM_UNKNOWN;
+  const kiln_sum size = kiln_sum_minus(end, start);
+  return kiln_sum_is_natural(q->dims, size) ? kiln_sum_dim(q->dims, size) : KILN_DIM_UNKNOWN;
+}
+
 /* arange(end), (start, end), (start, end, step). */
 bool kiln__shape_arange(kiln_shape_query *q) {
   double start = 0, end, step = 1;
   bool is_int = true;
   int at_start = kiln__shape_find(q, "start"), at_step = kiln__shape_find(q, "step");
-  if (!number(q, kiln__shape_find(q, "end"), &end, &is_int)) return false;
-  if (at_start >= 0 && !number(q, at_start, &start, &is_int)) return false;
+  int at_end = kiln__shape_find(q, "end");
+  const bool numbers =
+      number(q, at_end, &end, &is_int) && (at_start < 0 || number(q, at_start, &start, &is_int));
   if (at_step >= 0 && !number(q, at_step, &step, &is_int)) return false;
+  kiln_dim size = numbers || step != 1 ? KILN_DIM_UNKNOWN : size_between(q, at_start, at_end);
+  const double count = numbers && step != 0 ? __builtin_ceil((end - start) / step) : -1;
+  if (count >= 0 && count < 1e15) size = (int64_t)count;
   kiln_dtype dtype = kiln__shape_dtype(q, is_int ? KILN_DTYPE_I64 : KILN_DTYPE_F32);
-  if (dtype == KILN_DTYPE_NONE) return false;
-  double count = step != 0 ? __builtin_ceil((end - start) / step) : -1;
-  if (!(count >= 0 && count < 1e15)) return false;
-  int64_t size = (int64_t)count;
+  if (dtype == KILN_DTYPE_NONE || !kiln_dim_is_known(size)) return false;
   kiln_tensor_detail *out = &q->outs[0];
   out->undefined = 0;
   out->requires_grad = 0;
@@ -166,17 +176,19 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-static bool all_contiguous(const kiln_shape_query *q, const kiln_shape_list *list) {
+static bool any_contiguous(const kiln_shape_query *q, const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
-    if (!kiln__shape_is_contiguous(q, list->tensors[i])) return false;
+    const kiln_tensor_detail *t = list->tensors[i];
+    if (!is_skipped(t) && kiln__shape_is_contiguous(q, t)) return true;
   }
-  return true;
+  return false;
 }
 
-/* Their common layout may be kept. */
+/* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  kiln_shape_answer(q, 0, promoted(list), rank, sizes, all_contiguous(q, list));
+  const bool plain = rank != 4 || any_contiguous(q, list);
+  kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
   return true;
 }
 

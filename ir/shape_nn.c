@@ -41,10 +41,7 @@ bool kiln__shape_matmul(kiln_shape_query *q) {
   }
   if (a->rank > 1) sizes[rank++] = a->sizes[a->rank - 2];
   if (b->rank > 1) sizes[rank++] = b->sizes[b->rank - 1];
-  /* Batched products may come out of a product of another order: told only where it is plain. */
-  bool plain = kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b) && a->rank <= 2 &&
-               b->rank <= 2;
-  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, plain);
+  return kiln__shape_give(q, 0, kiln__shape_shared(a, b), rank, sizes, true);
 }
 
 /* linear(input (…, k), weight (m, k) or (k), bias). */
@@ -56,8 +53,7 @@ bool kiln__shape_linear(kiln_shape_query *q) {
   int rank = 0;
   for (int i = 0; i + 1 < x->rank; i++) sizes[rank++] = x->sizes[i];
   if (w->rank == 2) sizes[rank++] = w->sizes[0];
-  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
-                          kiln__shape_is_contiguous(q, x));
+  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes, true);
 }
 
 /* -- Reductions -- */
@@ -167,7 +163,7 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   if (!kiln__shape_is_none(q, 3) && (!mask || mask->rank > a->rank)) return false;
   for (int d = 0; d + 2 < a->rank; d++) {
     const int m = mask ? d - (a->rank - mask->rank) : -1;
-    if (!kiln_dim_is_number(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
+    if (!kiln_dim_is_known(a->sizes[d]) || a->sizes[d] != k->sizes[d] ||
         a->sizes[d] != v->sizes[d] ||
         (m >= 0 && mask->sizes[m] != 1 && mask->sizes[m] != a->sizes[d])) {
       return false;
@@ -177,9 +173,10 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   sizes[a->rank - 2] = a->sizes[a->rank - 2];
   sizes[a->rank - 1] = v->sizes[a->rank - 1];
   kiln__shape_give(q, 0, a->dtype, a->rank, sizes, a->rank != 4);
-  if (a->rank != 4 || !kiln__shape_static(4, sizes)) return true;
+  if (a->rank != 4) return true;
   const kiln_dim in_memory[] = {sizes[0], sizes[2], sizes[1], sizes[3]};
-  kiln_strides_contiguous(4, in_memory, joined);
+  kiln__shape_row_major(q, &q->outs[0], 4, in_memory);
+  memcpy(joined, q->outs[0].strides, sizeof joined);
   const kiln_dim strides[] = {joined[0], joined[2], joined[1], joined[3]};
   kiln__shape_set(q, &q->outs[0], 4, sizes, strides);
   return true;

@@ -7,8 +7,7 @@
 
 /* -- Broadcasting -- */
 
-/* It is no 1, so that what broadcasts with it is it or 1. */
-static bool is_not_one(const kiln_dims *dims, kiln_dim d) {
+bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d) {
   int64_t least, most;
   return kiln_sum_range(dims, kiln_sum_of(dims, d), &least, &most) && (least > 1 || most < 1);
 }
@@ -20,10 +19,10 @@ bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, ki
     *out = b;
   } else if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) {
     return false;
-  } else if (is_not_one(dims, kiln_dim_is_number(b) ? b : a)) {
+  } else if (kiln__shape_is_not_one(dims, kiln_dim_is_number(b) ? b : a)) {
     *out = kiln_dim_is_number(b) ? b : a;
   } else {
-    *out = is_not_one(dims, b) ? b : KILN_DIM_UNKNOWN;
+    *out = kiln__shape_is_not_one(dims, b) ? b : KILN_DIM_UNKNOWN;
   }
   return true;
 }
@@ -51,15 +50,46 @@ static bool row_major(const kiln_shape_query *q, int rank, const kiln_dim *sizes
   return true;
 }
 
+/* The stride of an operand along a dimension of the result: 0 where it is repeated. */
+static kiln_dim stride_along(const kiln_shape_query *q, const kiln_tensor_detail *t, int rank,
+                             const kiln_dim *sizes, int i) {
+  const int at = i - (rank - t->rank);
+  if (at < 0) return 0;
+  if (t->sizes[at] == sizes[i]) return t->strides[at];
+  return t->sizes[at] == 1 && kiln__shape_is_not_one(q->dims, sizes[i]) ? 0 : KILN_DIM_UNKNOWN;
+}
+
+static bool is_at_most(const kiln_dims *dims, kiln_dim a, kiln_dim b, int64_t less) {
+  const kiln_sum apart = kiln_sum_minus(kiln_sum_of(dims, b), kiln_sum_of(dims, a));
+  return kiln_sum_is_natural(dims, kiln_sum_minus(apart, kiln_sum_number(less)));
+}
+
+/* The operand makes no two dimensions of the result change places: outer ones have the greater
+ * strides, as in a part of a row-major tensor. */
+static bool keeps_order(const kiln_shape_query *q, const kiln_tensor_detail *t, int rank,
+                        const kiln_dim *sizes) {
+  for (int i = 0; i < rank; i++) {
+    for (int k = i + 1; k < rank; k++) {
+      const kiln_dim outer = stride_along(q, t, rank, sizes, i);
+      const kiln_dim inner = stride_along(q, t, rank, sizes, k);
+      if (!kiln_dim_is_known(outer) || !kiln_dim_is_known(inner)) return false;
+      const bool same = inner == outer && is_at_most(q->dims, sizes[k], sizes[i], 0);
+      if (inner != 0 && outer != 0 && !same && !is_at_most(q->dims, inner, outer, 1)) return false;
+    }
+  }
+  return true;
+}
+
 /* The rule of runtime/strides.h where it does not depend on what symbols are. Operands of one shape
  * that are contiguous give a row-major result, and those of one dense layout give that. Of others
  * dimensions of one element, whose strides are any, may change the order: all operands that are
- * exactly row-major give a row-major result; those of one dense layout without such dimensions,
- * beside operands with one dimension of more elements, that layout. */
+ * exactly row-major, or keep that order, give a row-major result; those of one dense layout without
+ * such dimensions, beside operands with one dimension of more elements, that layout. */
 static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                          const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
   const kiln_tensor_detail *first = NULL;
   bool one_shape = true, contiguous = true, exact = true, one_layout = true, ones = false;
+  bool ordered = true;
   for (int i = 0; i < rank; i++) ones |= sizes[i] == 1;
   for (int k = 0; k < count; k++) {
     const kiln_tensor_detail *t = operands[k];
@@ -69,13 +99,14 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
     one_shape &= t->rank == rank && same_dims(rank, t->sizes, sizes);
     contiguous &= kiln__shape_is_contiguous(q, t);
     exact &= row_major(q, t->rank, t->sizes, expected) && same_dims(t->rank, t->strides, expected);
+    ordered = ordered && keeps_order(q, t, rank, sizes);
     for (int i = 0; i < t->rank; i++) wide += t->sizes[i] != 1;
     if (wide <= 1 && !one_shape) continue;
     if (!first) first = t;
     one_layout &= t->rank == rank && same_dims(rank, t->sizes, sizes) &&
                   same_dims(rank, t->strides, first->strides);
   }
-  if ((one_shape && contiguous) || exact) return row_major(q, rank, sizes, strides);
+  if ((one_shape && contiguous) || exact || ordered) return row_major(q, rank, sizes, strides);
   if (!first || !one_layout || (ones && !one_shape) || !kiln__shape_is_dense(q, first, false))
     return false;
   memcpy(strides, first->strides, sizeof *strides * (size_t)rank);

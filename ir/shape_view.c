@@ -66,33 +66,39 @@ static kiln_strided strided(const geometry *g) {
 }
 
 /* What -1 stands for beside sizes whose product is given. */
-static kiln_dim open_size(kiln_dims *dims, const geometry *self, int64_t product) {
+static kiln_dim open_size(kiln_dims *dims, const geometry *self, kiln_dim product) {
   kiln_dim numel = 1;
   for (int i = 0; i < self->rank; i++) numel = kiln_dim_product(dims, numel, self->sizes[i]);
   if (product == 0) return KILN_DIM_UNKNOWN;
-  return kiln_sum_dim(dims, kiln_sum_divided(dims, kiln_sum_of(dims, numel), product));
+  const kiln_sum all = kiln_sum_of(dims, numel), by = kiln_sum_of(dims, product);
+  const bool by_number = kiln_dim_is_number(product);
+  return kiln_sum_dim(
+      dims, by_number ? kiln_sum_divided(dims, all, product) : kiln_sum_quotient(dims, all, by));
 }
 
 /* The sizes of a list argument, with -1 worked out where all is known. */
 static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *self, geometry *to) {
   kiln_shape_list list;
   if (!kiln__shape_ints(q, arg, &list)) return false;
-  int64_t product = 1, numel;
+  kiln_dim product = 1;
+  int64_t numel;
   int open = -1;
   bool all = true;
   to->rank = list.count;
   for (int i = 0; i < list.count; i++) {
-    all &= list.known[i];
-    if (list.known[i] && list.ints[i] < -1) return false;
-    if (list.known[i] && list.ints[i] == -1) {
-      if (open >= 0) return false;
+    const bool is_open = list.known[i] && list.ints[i] == -1;
+    if ((list.known[i] && list.ints[i] < -1) || (is_open && open >= 0)) return false;
+    to->sizes[i] = list.dims[i];
+    if (is_open) {
       open = i;
+      continue;
     }
-    to->sizes[i] = list.known[i] && list.ints[i] >= 0 ? list.ints[i] : KILN_DIM_UNKNOWN;
-    if (to->sizes[i] >= 0 && !kiln_checked_mul_i64(product, to->sizes[i], &product)) return false;
+    all &= kiln_dim_is_known(list.dims[i]);
+    product = kiln_dim_product(q->dims, product, list.dims[i]);
   }
   if (!all) return true;
-  if (!kiln__shape_static(self->rank, self->sizes)) {
+  if (!kiln_dim_is_known(product)) return false;
+  if (!kiln__shape_static(self->rank, self->sizes) || !kiln_dim_is_number(product)) {
     if (open >= 0) to->sizes[open] = open_size(q->dims, self, product);
     return true;
   }
@@ -103,12 +109,90 @@ static bool wanted_sizes(const kiln_shape_query *q, int arg, const geometry *sel
   return true;
 }
 
+static bool is_less(const kiln_shape_query *q, kiln_dim a, kiln_dim b) {
+  const kiln_sum apart = kiln_sum_minus(kiln_sum_of(q->dims, b), kiln_sum_of(q->dims, a));
+  return kiln_sum_is_natural(q->dims, kiln_sum_minus(apart, kiln_sum_number(1)));
+}
+static bool are_different(const kiln_shape_query *q, kiln_dim a, kiln_dim b) {
+  return is_less(q, a, b) || is_less(q, b, a);
+}
+
+/* Every dimension is known, and 1 for certain or 2 and up. */
+static bool is_plain(const kiln_shape_query *q, const geometry *g, bool strides) {
+  bool plain = !strides || g->has_strides;
+  for (int i = 0; plain && i < g->rank; i++) {
+    plain = g->sizes[i] == 1 || (g->sizes[i] != 0 && kiln__shape_is_not_one(q->dims, g->sizes[i]));
+    plain = plain && (!strides || kiln_dim_is_known(g->strides[i]));
+  }
+  return plain;
+}
+
+/* The strides are those of a row-major tensor, also of dimensions of one element; or one of more
+ * elements has another for certain: then it is not contiguous. */
+static bool is_row_major(const kiln_shape_query *q, const geometry *g) {
+  kiln_dim within = 1;
+  bool same = g->has_strides;
+  for (int i = g->rank - 1; same && i >= 0; i--) {
+    same = kiln_dim_is_known(within) && g->strides[i] == within && g->sizes[i] != 0;
+    within = kiln_dim_product(q->dims, within, g->sizes[i]);
+  }
+  return same;
+}
+static bool is_not_contiguous(const kiln_shape_query *q, const geometry *g) {
+  kiln_dim within = 1;
+  if (!is_plain(q, g, true)) return false;
+  for (int i = g->rank - 1; i >= 0; i--) {
+    if (g->sizes[i] != 1 && are_different(q, g->strides[i], within)) return true;
+    within = kiln_dim_product(q->dims, within, g->sizes[i]);
+  }
+  return false;
+}
+
+typedef enum layout { LAYOUT_OPEN, LAYOUT_VIEW, LAYOUT_COPY } layout;
+
+/* kiln_strides_view of expressions. A run that ends where it need not gives the same strides; that
+ * there is no view has to be certain. */
+static layout find_view(const kiln_shape_query *q, const geometry *self, geometry *to) {
+  if (self->rank == 0 || !is_plain(q, self, true) || !is_plain(q, to, false)) return LAYOUT_OPEN;
+  kiln_dim base = self->strides[self->rank - 1], run = 1, used = 1;
+  bool certain = true;
+  int d = to->rank - 1;
+  for (int i = self->rank - 1; i >= 0; i--) {
+    run = kiln_dim_product(q->dims, run, self->sizes[i]);
+    const kiln_dim next = kiln_dim_product(q->dims, run, base);
+    if (!kiln_dim_is_known(next)) return LAYOUT_OPEN;
+    if (i > 0 && (self->sizes[i - 1] == 1 || self->strides[i - 1] == next)) continue;
+    certain &= i == 0 || are_different(q, self->strides[i - 1], next);
+    for (; d >= 0 && (to->sizes[d] == 1 || is_less(q, used, run)); d--) {
+      to->strides[d] = kiln_dim_product(q->dims, used, base);
+      used = kiln_dim_product(q->dims, used, to->sizes[d]);
+    }
+    if (used != run) return certain && are_different(q, used, run) ? LAYOUT_COPY : LAYOUT_OPEN;
+    if (i > 0) base = self->strides[i - 1], run = used = 1;
+  }
+  return d == -1 ? LAYOUT_VIEW : LAYOUT_OPEN;
+}
+
+static bool give_row_major(kiln_shape_query *q, const geometry *g) {
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = kiln__shape_tensor(q, 0)->dtype;
+  kiln__shape_row_major(q, out, g->rank, g->sizes);
+  return true;
+}
+
 static bool finish_view(kiln_shape_query *q, const geometry *self, geometry *to, bool may_copy) {
+  if (!is_static(self) || !kiln__shape_static(to->rank, to->sizes)) {
+    if (is_row_major(q, self)) return give_row_major(q, to);
+    const layout found = find_view(q, self, to);
+    if (found == LAYOUT_COPY) return may_copy && give_row_major(q, to);
+    to->has_strides = found == LAYOUT_VIEW;
+    return give(q, to);
+  }
   const kiln_strided from = strided(self);
   int64_t numel;
-  to->has_strides = kiln__shape_static(to->rank, to->sizes) && is_static(self);
-  if (to->has_strides && !(kiln_numel(self->rank, self->sizes, &numel) &&
-                           kiln_strides_view(&from, to->rank, to->sizes, to->strides))) {
+  to->has_strides = true;
+  if (!(kiln_numel(self->rank, self->sizes, &numel) &&
+        kiln_strides_view(&from, to->rank, to->sizes, to->strides))) {
     if (!may_copy) return false;
     make_contiguous(to);
   }
@@ -206,27 +290,28 @@ bool kiln__shape_permute(kiln_shape_query *q) {
 
 /* -- Expanding -- */
 
-static bool expand_to(kiln_shape_query *q, const geometry *self, int rank, const int64_t *sizes,
-                      const bool *known) {
-  geometry to = {.rank = rank, .has_strides = is_static(self)};
+/* `keep`: dimensions that stay as they are; NULL: none. */
+static bool expand_to(kiln_shape_query *q, const geometry *self, int rank, const kiln_dim *sizes,
+                      const bool *keep) {
+  geometry to = {.rank = rank, .has_strides = self->has_strides};
   if (rank < self->rank) return false;
   int pad = rank - self->rank;
   for (int i = rank - 1; i >= 0; i--) {
-    int64_t size = known[i] ? sizes[i] : KILN_DIM_UNKNOWN;
-    bool keep = known[i] && sizes[i] == -1;
-    int64_t own = i >= pad ? self->sizes[i - pad] : 1;
-    if (keep && i < pad) return false;
+    const kiln_dim size = sizes[i], own = i >= pad ? self->sizes[i - pad] : 1;
+    const bool keeps = keep && keep[i], wide = kiln__shape_is_not_one(q->dims, own);
+    if (keeps && i < pad) return false;
     const bool both = kiln_dim_is_number(own) && kiln_dim_is_number(size);
-    if (both && own != 1 && size != own) return false;
-    to.sizes[i] = keep ? own : size;
+    if (!keeps && both && own != 1 && size != own) return false;
+    to.sizes[i] = keeps || (wide && !kiln_dim_is_number(size)) ? own : size;
     if (!to.has_strides) continue;
     /* A new dimension gets the stride that it would have inside: only its size counts. */
     kiln_dim stride = i >= pad       ? self->strides[i - pad]
                       : i + 1 < rank ? kiln_dim_product(q->dims, to.sizes[i + 1], to.strides[i + 1])
                                      : 1;
-    to.strides[i] = own == 1 && to.sizes[i] != 1 ? 0 : stride;
+    if (own == 1 && kiln__shape_is_not_one(q->dims, to.sizes[i])) stride = 0;
+    const bool same = wide || own == to.sizes[i] || stride == 0;
+    to.strides[i] = same ? stride : KILN_DIM_UNKNOWN;
   }
-  if (!kiln__shape_static(rank, to.sizes)) to.has_strides = false;
   return give(q, &to);
 }
 
@@ -234,19 +319,19 @@ bool kiln__shape_expand(kiln_shape_query *q) {
   geometry self;
   kiln_shape_list list;
   if (!self_geometry(q, &self) || !kiln__shape_ints(q, 1, &list)) return false;
+  bool keep[KILN_MAX_RANK];
   for (int i = 0; i < list.count; i++) {
     if (list.known[i] && list.ints[i] < -1) return false;
+    keep[i] = list.known[i] && list.ints[i] == -1;
   }
-  return expand_to(q, &self, list.count, list.ints, list.known);
+  return expand_to(q, &self, list.count, list.dims, keep);
 }
 
 bool kiln__shape_expand_as(kiln_shape_query *q) {
   geometry self;
-  bool known[KILN_MAX_RANK];
   const kiln_tensor_detail *other = kiln__shape_tensor(q, 1);
   if (!self_geometry(q, &self) || !other || other->rank < 0) return false;
-  for (int i = 0; i < other->rank; i++) known[i] = kiln_dim_is_known(other->sizes[i]);
-  return expand_to(q, &self, other->rank, other->sizes, known);
+  return expand_to(q, &self, other->rank, other->sizes, NULL);
 }
 
 bool kiln__shape_unsqueeze(kiln_shape_query *q) {
@@ -303,9 +388,9 @@ static bool symbolic_bound(const kiln_shape_query *q, int arg, kiln_sum size, ki
   int64_t bound;
   *out = fallback;
   if (kiln__shape_is_none(q, arg)) return true;
-  if (!kiln__shape_int(q, arg, &bound)) return false;
-  const kiln_sum number = kiln_sum_number(bound);
-  *out = bound < 0 ? kiln_sum_plus(size, number) : bound == INT64_MAX ? size : number;
+  if (!kiln__shape_sum(q, arg, out)) return false;
+  if (kiln__shape_int(q, arg, &bound) && bound < 0) *out = kiln_sum_plus(size, *out);
+  if (kiln__shape_int(q, arg, &bound) && bound == INT64_MAX) *out = size;
   return kiln_sum_is_natural(q->dims, *out) &&
          kiln_sum_is_natural(q->dims, kiln_sum_minus(size, *out));
 }
@@ -337,35 +422,33 @@ bool kiln__shape_slice(kiln_shape_query *q) {
   if (bounds) {
     int64_t length = end > start ? end - start : 0;
     g.sizes[dim] = length / step + (length % step != 0);
-  } else if (step_known && kiln_dim_is_known(size) && !kiln_dim_is_number(size)) {
+  } else if (step_known && kiln_dim_is_known(size)) {
     g.sizes[dim] = slice_length(q, size, step);
   }
-  bool stride_known = step_known && g.has_strides && kiln_dim_is_number(g.strides[dim]);
-  if (!stride_known || !kiln_checked_mul_i64(g.strides[dim], step, &g.strides[dim])) {
-    g.strides[dim] = KILN_DIM_UNKNOWN;
-  }
+  const kiln_dim stride = step_known && g.has_strides ? g.strides[dim] : KILN_DIM_UNKNOWN;
+  g.strides[dim] = kiln_dim_product(q->dims, stride, step);
   return give(q, &g);
 }
 
 bool kiln__shape_narrow(kiln_shape_query *q) {
   geometry g;
   int dim;
-  int64_t length;
+  kiln_sum length;
   if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
-  g.sizes[dim] = kiln__shape_int(q, 3, &length) && length >= 0 ? length : KILN_DIM_UNKNOWN;
+  const bool known = kiln__shape_sum(q, 3, &length) && kiln_sum_is_natural(q->dims, length);
+  g.sizes[dim] = known ? kiln_sum_dim(q->dims, length) : KILN_DIM_UNKNOWN;
   return give(q, &g);
 }
 
-/* `count` pieces of size `step` along `dim`, the last one shorter. */
-static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, int64_t step,
-                        int64_t count) {
+/* `count` pieces of size `step` along `dim`, the last one of another. */
+static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, kiln_dim step,
+                        kiln_dim last, int64_t count) {
   enum { MAX_PIECES = 1024 };
   if (count > MAX_PIECES) return false;
   geometry g = *self;
   kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
   for (int i = 0; i < (int)count; i++) {
-    int64_t left = self->sizes[dim] - i * step;
-    g.sizes[dim] = left < step ? left : step;
+    g.sizes[dim] = i + 1 < (int)count ? step : last;
     give(q, &g);
     elems[i] = q->outs[0];
   }
@@ -377,7 +460,14 @@ static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, int6
 
 static bool pieces_of(const kiln_shape_query *q, geometry *g, int *dim) {
   return self_geometry(q, g) && g->rank > 0 && kiln__shape_dim(q, 2, g->rank, dim) &&
-         kiln_dim_is_number(g->sizes[*dim]);
+         kiln_dim_is_known(g->sizes[*dim]);
+}
+
+/* Of numbers. */
+static bool give_split(kiln_shape_query *q, const geometry *g, int dim, int64_t step) {
+  const int64_t size = g->sizes[dim], count = size / step + (size % step != 0);
+  if (count == 0) return give_pieces(q, g, dim, step, 0, 1);
+  return give_pieces(q, g, dim, step, size - (count - 1) * step, count);
 }
 
 /* chunk(self, chunks, dim). */
@@ -386,19 +476,30 @@ bool kiln__shape_chunk(kiln_shape_query *q) {
   int dim;
   int64_t chunks;
   if (!pieces_of(q, &g, &dim) || !kiln__shape_int(q, 1, &chunks) || chunks < 1) return false;
-  int64_t size = g.sizes[dim], step = size / chunks + (size % chunks != 0);
-  if (step == 0) return give_pieces(q, &g, dim, 0, chunks);
-  return give_pieces(q, &g, dim, step, size / step + (size % step != 0));
+  const kiln_dim size = g.sizes[dim];
+  if (!kiln_dim_is_number(size)) {
+    kiln_dim step, last;
+    return kiln__shape_chunks(q->dims, size, chunks, &step, &last) &&
+           give_pieces(q, &g, dim, step, last, chunks);
+  }
+  const int64_t step = size / chunks + (size % chunks != 0);
+  return step == 0 ? give_pieces(q, &g, dim, 0, 0, chunks) : give_split(q, &g, dim, step);
 }
 
-/* split(self, split_size, dim). */
+/* split(self, split_size, dim): of expressions where the pieces are equal. */
 bool kiln__shape_split(kiln_shape_query *q) {
   geometry g;
   int dim;
-  int64_t step;
-  if (!pieces_of(q, &g, &dim) || !kiln__shape_int(q, 1, &step) || step < 1) return false;
-  int64_t size = g.sizes[dim], count = size / step + (size % step != 0);
-  return give_pieces(q, &g, dim, step, count ? count : 1);
+  kiln_sum step;
+  int64_t number;
+  if (!pieces_of(q, &g, &dim) || !kiln__shape_sum(q, 1, &step)) return false;
+  const kiln_dim size = g.sizes[dim];
+  if (kiln_dim_is_number(size) && kiln__shape_int(q, 1, &number))
+    return number > 0 && give_split(q, &g, dim, number);
+  const kiln_sum count = kiln_sum_quotient(q->dims, kiln_sum_of(q->dims, size), step);
+  const kiln_dim piece = kiln_sum_dim(q->dims, step);
+  return count.known && count.count == 0 && count.constant > 0 &&
+         give_pieces(q, &g, dim, piece, piece, count.constant);
 }
 
 bool kiln__shape_unbind(kiln_shape_query *q) {
@@ -441,9 +542,14 @@ bool kiln__shape_contiguous(kiln_shape_query *q) {
   geometry g;
   int64_t format;
   if (!self_geometry(q, &g)) return false;
-  bool rows = kiln__shape_int(q, 1, &format) && format == 0 && is_static(&g);
-  g.has_strides &= rows;
-  if (rows && !is_contiguous(&g)) make_contiguous(&g);
+  const bool rows = kiln__shape_int(q, 1, &format) && format == 0;
+  if (!rows) {
+    g.has_strides = false;
+    return give(q, &g);
+  }
+  if (is_static(&g) ? is_contiguous(&g) : is_row_major(q, &g)) return give(q, &g);
+  if (is_static(&g) || is_not_contiguous(q, &g)) return give_row_major(q, &g);
+  g.has_strides = false;
   return give(q, &g);
 }
 
@@ -451,10 +557,8 @@ bool kiln__shape_contiguous(kiln_shape_query *q) {
 bool kiln__shape_clone(kiln_shape_query *q) {
   geometry g;
   if (!self_geometry(q, &g)) return false;
-  bool plain = is_static(&g) && is_contiguous(&g) && kiln__shape_is_none(q, 1);
-  if (plain)
-    make_contiguous(&g);
-  else
-    g.has_strides = false;
-  return give(q, &g);
+  const bool plain =
+      kiln__shape_is_none(q, 1) && kiln__shape_is_contiguous(q, kiln__shape_tensor(q, 0));
+  g.has_strides = false;
+  return plain ? give_row_major(q, &g) : give(q, &g);
 }

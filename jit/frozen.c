@@ -1,4 +1,4 @@
-/* frozen.c: bool attributes as constants, and the check that they still are what they were.
+/* frozen.c: attributes as constants, and the check that they still are what they were.
  *
  * The check is two flat lists: the objects on the way to the attributes, each a slot of one that
  * stands before it, and the slots that hold the flags. Classes are compared too, so that the slots
@@ -14,7 +14,7 @@ typedef struct frozen_object {
 
 typedef struct frozen_flag {
   int object, slot;
-  bool value;
+  kiln_ivalue value; /* a bool or an int */
 } frozen_flag;
 
 struct kiln_frozen {
@@ -36,7 +36,7 @@ typedef struct freezer {
   KILN_VEC(const kiln_object *) now;
   KILN_VEC(frozen_flag) flags;
   KILN_VEC(kiln_node *) reads; /* with the value of each in `values` */
-  KILN_VEC(bool) values;
+  KILN_VEC(kiln_ivalue) values;
   kiln_frozen *result;
 } freezer;
 
@@ -80,6 +80,12 @@ static void find_writes(freezer *f, const kiln_block *block) {
 
 static uint64_t slot_key(int object, int slot) { return (uint64_t)object << 32 | (uint32_t)slot; }
 
+/* A number that code sets differs from call to call. */
+static bool is_flag(const kiln_class_attribute *a, kiln_ivalue v) {
+  return v.tag == KILN_TAG_BOOL ||
+         (v.tag == KILN_TAG_INT && a->type->kind == KILN_TYPE_INT && !a->is_set);
+}
+
 static void read_attribute(freezer *f, kiln_node *n) {
   int parent = (int)(intptr_t)kiln_map_find_ptr(&f->known, kiln_node_input(n, 0)) - 1;
   if (parent < 0) return;
@@ -89,12 +95,12 @@ static void read_attribute(freezer *f, kiln_node *n) {
   if (slot < 0 || slot >= object->count || kiln_map_find(&f->written, name)) return;
   uint64_t key = slot_key(parent, slot);
   kiln_ivalue v = object->slots[slot];
-  if (v.tag == KILN_TAG_BOOL) {
+  if (is_flag(&object->type->cls->attributes[slot], v)) {
     kiln_vec_push(f->scratch, &f->reads, n);
-    kiln_vec_push(f->scratch, &f->values, v.u.b);
+    kiln_vec_push(f->scratch, &f->values, v);
     if (kiln_map_find_id(&f->flags_seen, key)) return;
     kiln_map_set_id(&f->flags_seen, key, f);
-    kiln_vec_push(f->scratch, &f->flags, ((frozen_flag){parent, slot, v.u.b}));
+    kiln_vec_push(f->scratch, &f->flags, ((frozen_flag){parent, slot, v}));
   } else if (v.tag == KILN_TAG_OBJECT && v.u.object) {
     intptr_t index = (intptr_t)kiln_map_find_id(&f->by_slot, key);
     if (!index) {
@@ -120,8 +126,10 @@ static void find_reads(freezer *f, const kiln_block *block) {
 static void replace(freezer *f) {
   for (int i = 0; i < f->reads.count; i++) {
     kiln_node *n = f->reads.data[i];
-    kiln_ir_value *flag = kiln_insert_constant_before(n, kiln_bool(f->values.data[i]),
-                                                      kiln_type_basic(KILN_TYPE_BOOL));
+    const kiln_ivalue v = f->values.data[i];
+    const kiln_type *type =
+        kiln_type_basic(v.tag == KILN_TAG_BOOL ? KILN_TYPE_BOOL : KILN_TYPE_INT);
+    kiln_ir_value *flag = kiln_insert_constant_before(n, v, type);
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
     kiln_node_destroy(n);
   }
@@ -173,7 +181,8 @@ bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self) {
   for (int i = 0; i < frozen->flag_count; i++) {
     const frozen_flag *flag = &frozen->flags[i];
     kiln_ivalue v = objects[flag->object]->slots[flag->slot];
-    if (v.tag != KILN_TAG_BOOL || v.u.b != flag->value) return false;
+    const bool same = v.tag == KILN_TAG_BOOL ? v.u.b == flag->value.u.b : v.u.i == flag->value.u.i;
+    if (v.tag != flag->value.tag || !same) return false;
   }
   return true;
 }

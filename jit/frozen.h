@@ -1,16 +1,17 @@
-/* frozen.h: bool attributes of modules (`training` and its like) as constants of compiled code.
+/* frozen.h: bool attributes of modules (`training` and its like), and ints that no code of their
+ * class sets (the number of heads), as constants of compiled code.
  *
  * Scripted layers read their flags at every call, and almost nobody changes them: as constants they
- * decide branches, and batch norm becomes pointwise. What was assumed is compared with the caller's
- * object before every call; a caller whose flags differ gets the plain interpreter. Not for
- * KILN_COMPAT=torch. */
+ * decide branches, batch norm becomes pointwise, and x.view(b, t, self.heads, -1) has sizes that
+ * are known. What was assumed is compared with the caller's object before every call; a caller
+ * whose flags differ gets the plain interpreter. Not for KILN_COMPAT=torch. */
 #pragma once
 
 #include "ir/ir.h"
 
 typedef struct kiln_frozen kiln_frozen;
 
-/* Replaces reads of bool attributes that are reached from `self`, the graph's first input, by what
+/* Replaces reads of such attributes that are reached from `self`, the graph's first input, by what
  * they are now. A graph that calls what cannot be looked into, or sets an attribute of that name,
  * is left alone. Gives what was assumed, in `arena`; NULL when nothing was replaced. `scratch` is
  * empty, and emptied. */

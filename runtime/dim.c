@@ -332,6 +332,49 @@ kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n) {
   return kiln_sum_plus(whole, divide_rest(dims, rest, n));
 }
 
+/* The term of the greatest degree that stands first; the constant is the last one. */
+static kiln_term leading_term(const kiln_dims *dims, const kiln_sum *s) {
+  kiln_term first = {s->constant, 1};
+  for (int i = 0; i < s->count; i++) {
+    if (i == 0 || compare_atoms(dims, s->terms[i].atom, first.atom) < 0) first = s->terms[i];
+  }
+  return first;
+}
+
+/* a without the factors of b, as a dimension; unknown where it does not have them. Both are atoms
+ * or 1. */
+static kiln_dim drop_factors(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  kiln_dim all[KILN_SUM_FACTORS], by[KILN_SUM_FACTORS], rest = 1;
+  const int count = a == 1 ? 0 : kiln__dim_factors(dims, a, all);
+  const int by_count = b == 1 ? 0 : kiln__dim_factors(dims, b, by);
+  int found = 0;
+  for (int i = 0; i < count; i++) { /* both are in order */
+    if (found < by_count && all[i] == by[found])
+      found++;
+    else
+      rest = kiln_dim_product(dims, rest, all[i]);
+  }
+  return found == by_count ? rest : KILN_DIM_UNKNOWN;
+}
+
+/* Division of polynomials, by their leading terms. */
+kiln_sum kiln_sum_quotient(kiln_dims *dims, kiln_sum a, kiln_sum b) {
+  kiln_sum quotient = kiln_sum_number(0);
+  if (!b.known || (b.count == 0 && b.constant == 0)) return unknown;
+  const kiln_term by = leading_term(dims, &b);
+  for (int steps = 0; a.known && (a.count > 0 || a.constant != 0); steps++) {
+    const kiln_term term = leading_term(dims, &a);
+    const kiln_dim rest = drop_factors(dims, term.atom, by.atom);
+    if (steps > KILN_SUM_TERMS || !kiln_dim_is_known(rest) || term.coefficient % by.coefficient)
+      return unknown;
+    const kiln_sum step =
+        kiln_sum_times(kiln_sum_of(dims, rest), term.coefficient / by.coefficient);
+    quotient = kiln_sum_plus(quotient, step);
+    a = kiln_sum_minus(a, kiln_sum_product(dims, step, b));
+  }
+  return a.known ? quotient : unknown;
+}
+
 kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a) {
   int64_t least, most;
   if (!a.known) return KILN_DIM_UNKNOWN;

@@ -67,6 +67,8 @@ static inline kiln_sum kiln_sum_minus(kiln_sum a, kiln_sum b) {
 kiln_sum kiln_sum_product(kiln_dims *dims, kiln_sum a, kiln_sum b);
 /* Rounded down; n >= 1. */
 kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n);
+/* a / b where that is a sum: (s0*s1 + 2*s1) / s1 is s0 + 2. Else not known. */
+kiln_sum kiln_sum_quotient(kiln_dims *dims, kiln_sum a, kiln_sum b);
 /* What it is at least and at most; INT64_MIN and INT64_MAX where there is no bound. False where it
  * is not known. */
 bool kiln_sum_range(const kiln_dims *dims, kiln_sum a, int64_t *out_least, int64_t *out_most);

@@ -80,6 +80,7 @@ typedef struct kiln_class_attribute {
   kiln_str name;
   const kiln_type *type;
   bool is_parameter, is_buffer;
+  bool is_set; /* by code of its class */
 } kiln_class_attribute;
 
 /* Classes, interfaces and enums are nominal: made once, then filled in by the frontend. What only

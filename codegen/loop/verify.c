@@ -1,8 +1,8 @@
 /* verify.c: what every kernel in loop IR must satisfy, so that back ends need no checks.
  *
- * Overlap of stores is checked between whole nests: their index ranges in one output must be
- * disjoint boxes, which cat's splitting makes by construction; within a nest a store must move with
- * every loop. */
+ * Overlap of stores is checked between whole nests, by what is proved of their offsets and loops,
+ * numbers or symbols: cat's splitting lays its parts behind each other; within a nest a store must
+ * move with every loop. */
 #include <string.h>
 
 #include "codegen/loop/loop.h"
@@ -176,60 +176,116 @@ typedef struct store_site {
 } store_site;
 typedef KILN_VEC(store_site) store_sites;
 
-/* How far its loops move a store along one dimension of its output: all loops but those that only
- * make whole steps of the dimension before (`outer`, 0 for the first). */
-static int64_t reach_of(const store_site *s, int64_t outer) {
-  int64_t reach = 0;
-  for (int d = 0; d < s->depth; d++)
-    if (outer == 0 || s->inst->strides[d] % outer != 0)
-      reach += (s->extents[d] - 1) * s->inst->strides[d];
-  return reach;
+/* Term i of a sum that is no number. */
+static kiln_sum term_of(const kiln_dims *dims, const kiln_sum *s, int i) {
+  return kiln_sum_times(kiln_sum_of(dims, s->terms[i].atom), s->terms[i].coefficient);
 }
 
-/* Whether all that decides where it stores are numbers. */
-static bool is_static(const kiln_loop_buffer *b, const store_site *s) {
-  bool numbers = kiln_dim_is_number(s->inst->offset);
-  for (int d = 0; d < s->depth; d++) {
-    numbers &= kiln_dim_is_number(s->extents[d]) && kiln_dim_is_number(s->inst->strides[d]);
+/* What a sum leaves of whole steps: of s1 + 3 in steps of s1 + 2 it is 1. Terms of the step are in
+ * order, and the first one says how often it is taken out. */
+static kiln_sum remainder_of(kiln_dims *dims, kiln_sum a, kiln_sum step) {
+  const kiln_sum first = step.count ? term_of(dims, &step, 0) : step;
+  for (int turns = 0, i = 0; i < a.count && turns < KILN_SUM_TERMS; i++) {
+    const kiln_sum times = kiln_sum_quotient(dims, term_of(dims, &a, i), first);
+    const kiln_sum rest = kiln_sum_minus(a, kiln_sum_product(dims, times, step));
+    if (!kiln_sum_is_natural(dims, rest)) continue;
+    a = rest;
+    i = -1;
+    turns++;
   }
-  for (int d = 0; d < b->rank; d++) {
-    numbers &= kiln_dim_is_number(b->sizes[d]) && kiln_dim_is_number(b->strides[d]);
-  }
-  return numbers;
+  if (step.count == 0) a.constant %= step.constant;
+  return a;
 }
-/* Whether two stores to an output may meet: they do not if their ranges are apart along some
- * dimension, taken from the greatest stride down. Errs on the side of true. */
-static bool may_overlap(const kiln_loop_buffer *b, const store_site *x, const store_site *y) {
-  if (!is_static(b, x) || !is_static(b, y)) return true;
-  int64_t ox = x->inst->offset, oy = y->inst->offset, outer = 0;
-  bool used[KILN_LOOP_MAX_RANK] = {false};
-  for (int n = 0; n < b->rank; n++) {
-    int best = 0;
-    while (used[best]) best++;
-    for (int d = best + 1; d < b->rank; d++)
-      if (!used[d] && b->strides[d] > b->strides[best]) best = d;
-    used[best] = true;
-    int64_t stride = b->strides[best];
-    if (stride == 0 || b->sizes[best] == 1) continue;
-    int64_t end_x = (ox + reach_of(x, outer)) / stride;
-    int64_t end_y = (oy + reach_of(y, outer)) / stride;
-    if (end_x < oy / stride || end_y < ox / stride) return false;
-    ox %= stride;
-    oy %= stride;
-    outer = stride;
+
+/* Where a store may be within each `step` of its buffer: from `first` to `last`, below it. */
+typedef struct interval {
+  bool known;
+  kiln_sum first, last;
+} interval;
+
+static interval interval_of(kiln_dims *dims, const store_site *s, kiln_dim step) {
+  const kiln_sum whole = kiln_sum_of(dims, step);
+  interval in = {.first = kiln_sum_of(dims, s->inst->offset)};
+  if (step != 0) in.first = remainder_of(dims, in.first, whole);
+  in.last = in.first;
+  for (int d = 0; d < s->depth; d++) {
+    const kiln_sum stride = kiln_sum_of(dims, s->inst->strides[d]);
+    if (step != 0 && kiln_sum_quotient(dims, stride, whole).known) continue;
+    const kiln_sum turns = kiln_sum_minus(kiln_sum_of(dims, s->extents[d]), kiln_sum_number(1));
+    in.last = kiln_sum_plus(in.last, kiln_sum_product(dims, turns, stride));
   }
+  const kiln_sum over = kiln_sum_minus(kiln_sum_minus(whole, kiln_sum_number(1)), in.last);
+  in.known = kiln_sum_is_natural(dims, in.first) && in.last.known &&
+             (step == 0 || kiln_sum_is_natural(dims, over));
+  return in;
+}
+
+/* The stores of one output, and where each is within each of some steps: of all of it (0), and of
+ * the strides. */
+typedef struct stored {
+  kiln_dims *dims;
+  int count, step_count;
+  kiln_dim steps[KILN_LOOP_MAX_RANK + 1];
+  interval *in; /* [step][store] */
+} stored;
+
+static stored find_intervals(const kiln_loop_fn *fn, const kiln_loop_buffer *b,
+                             const store_sites *sites, kiln_arena *scratch) {
+  stored s = {.dims = fn->dims, .count = sites->count, .step_count = 1};
+  for (int d = 0; d < b->rank; d++) {
+    const kiln_dim step = b->strides[d];
+    if (b->sizes[d] != 1 && step != 0 && step != 1) s.steps[s.step_count++] = step;
+  }
+  s.in = KILN_NEW_ARRAY(scratch, interval, s.step_count * s.count);
+  for (int k = 0; k < s.step_count; k++) {
+    for (int i = 0; i < s.count; i++)
+      s.in[k * s.count + i] = interval_of(s.dims, &sites->data[i], s.steps[k]);
+  }
+  return s;
+}
+
+/* Whether store i lies behind store j in each of the steps. */
+static bool is_behind(const stored *s, int step, int i, int j) {
+  const interval *x = &s->in[step * s->count + i], *y = &s->in[step * s->count + j];
+  const kiln_sum gap = kiln_sum_minus(x->first, y->last);
+  return x->known && y->known &&
+         kiln_sum_is_natural(s->dims, kiln_sum_minus(gap, kiln_sum_number(1)));
+}
+
+/* Each store lies behind the one before, as cat's and stack's do. */
+static bool are_in_order(const stored *s) {
+  for (int k = 0; k < s->step_count; k++) {
+    int i = 1;
+    while (i < s->count && is_behind(s, k, i, i - 1)) i++;
+    if (i >= s->count) return true;
+  }
+  return false;
+}
+
+static bool may_meet(const stored *s, int i, int j) {
+  for (int k = 0; k < s->step_count; k++)
+    if (is_behind(s, k, i, j) || is_behind(s, k, j, i)) return false;
   return true;
 }
 
-static kiln_status *verify_stores(const kiln_loop_fn *fn, const store_sites *sites) {
-  for (int i = 0; i < sites->count; i++) {
-    const store_site *x = &sites->data[i];
-    for (int j = i + 1; j < sites->count; j++) {
-      const store_site *y = &sites->data[j];
-      if (x->inst->index != y->inst->index) continue;
-      if (may_overlap(&fn->buffers.data[x->inst->index], x, y))
-        REFUSE("nests %d and %d may store to the same places of b%d", x->nest, y->nest,
-               x->inst->index);
+/* Stores to one output never meet: they lie apart in all of it, or in each step of one of its
+ * strides. cat(x [s0, s1], y [s0, s2], 1) stores x at 0 up to s1 - 1 of each row of s1 + s2. Errs
+ * on the side of refusing. */
+static kiln_status *verify_stores(const kiln_loop_fn *fn, const store_sites *sites,
+                                  kiln_arena *scratch) {
+  store_sites *of = KILN_NEW_ARRAY(scratch, store_sites, fn->buffers.count + 1);
+  for (int i = 0; i < sites->count; i++)
+    kiln_vec_push(scratch, &of[sites->data[i].inst->index], sites->data[i]);
+  for (int b = 0; b < fn->buffers.count; b++) {
+    if (of[b].count < 2) continue;
+    const stored s = find_intervals(fn, &fn->buffers.data[b], &of[b], scratch);
+    if (are_in_order(&s)) continue;
+    for (int i = 0; i < s.count; i++) {
+      for (int j = i + 1; j < s.count; j++) {
+        if (may_meet(&s, i, j))
+          REFUSE("nests %d and %d may store to the same places of b%d", of[b].data[i].nest,
+                 of[b].data[j].nest, b);
+      }
     }
   }
   return NULL;
@@ -315,7 +371,7 @@ static kiln_status *verify(const kiln_loop_fn *fn, kiln_arena *scratch) {
     KILN_TRY(verify_buffer(fn, b));
   }
   for (int n = 0; n < fn->nests.count; n++) KILN_TRY(verify_nest(fn, n, scratch, &sites));
-  return verify_stores(fn, &sites);
+  return verify_stores(fn, &sites, scratch);
 }
 
 kiln_status *kiln_loop_verify(const kiln_loop_fn *fn) {

@@ -155,6 +155,24 @@ static void mark_named(attributes *a, const kiln_ast *list, bool buffers) {
   }
 }
 
+static void mark_target(attributes *a, const kiln_ast *target) {
+  const bool is_many = target->kind == KILN_AST_TUPLE || target->kind == KILN_AST_LIST;
+  for (int i = 0; is_many && i < target->count; i++) mark_target(a, target->kids[i]);
+  if (target->kind != KILN_AST_ATTR) return;
+  const intptr_t slot = (intptr_t)kiln_map_find(&a->names, target->text);
+  if (slot) a->slots.data[slot - 1].is_set = true;
+}
+
+/* Those that the code assigns to. Of which object they are is not asked. */
+static void mark_set(attributes *a, const kiln_ast *code) {
+  const bool is_assignment = code->kind == KILN_AST_ASSIGN;
+  for (int i = 2; is_assignment && i < code->count; i++) mark_target(a, code->kids[i]);
+  if (code->kind == KILN_AST_AUGMENTED) mark_target(a, code->kids[0]);
+  for (int i = 0; i < code->count; i++) {
+    if (code->kids[i]) mark_set(a, code->kids[i]);
+  }
+}
+
 static kiln_status *set_constants(kiln_loader *l, kiln_code_file *file, const attributes *a,
                                   kiln_class *cls) {
   for (int i = 0; i < a->constants.count; i++) {
@@ -211,6 +229,7 @@ static kiln_status *define_plain(kiln_loader *l, kiln_code_file *file, const kil
   info->is_module = is_module;
   mark_named(&a, a.parameters, false);
   mark_named(&a, a.buffers, true);
+  mark_set(&a, body);
   kiln_class_set_attributes(info, l->arena, a.slots.data, a.slots.count);
   *out_type = cls->type;
   KILN_TRY(set_constants(l, file, &a, cls));

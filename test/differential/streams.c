@@ -77,8 +77,9 @@ typedef struct program {
 
 /* What a node takes: t a tensor of sizes that broadcast with the first one's, s that one again, i
  * and f an int and a float constant, d a dimension, D a list of one, b a bool, n None, + the int 1,
- * L a list of two such tensors. What its result has: '=' all its tensors' sizes, '-' without the
- * dimension, '1' with 1 there, 'x' the last two exchanged, 'u' one more, 'c' unknown. */
+ * L a list of two such tensors, M one of two or three with the first one's letters. What its result
+ * has: '=' all its tensors' sizes, '-' without the dimension, '1' with 1 there, 'x' the last two
+ * exchanged, 'u' one more, 'c' unknown. */
 typedef struct form {
   const char *op, *takes;
   char gives;
@@ -116,6 +117,8 @@ static const form forms[] = {
     {"aten::clone", "tn", '='},
     {"aten::contiguous", "ti", '='},
     {"aten::cat", "Ld", 'c'},
+    {"aten::cat", "Md", 'c'},
+    {"aten::stack", "Md", 'c'},
     {"aten::chunk", "tid", 'c'},
     {"aten::matmul", "tm", 'c'},
     {"aten::expand_as", "ts", 'c'},
@@ -214,6 +217,14 @@ static bool add_node(program *p) {
       kiln_status *status = kiln_builder_call(p->b, "aten::lt.Tensor", test, 2, &g->var, 1, NULL);
       good = !status;
       kiln_status_destroy(status);
+    } else if (*take == 'M') {
+      kiln_builder_arg items[3] = {{.var = first->var}, {.var = first->var}, {.var = first->var}};
+      for (int tries = 0, i = 1; tries < 16 && i < 3; tries++) {
+        const variable *v = pick(p, first->sizes);
+        if (v && strcmp(v->sizes, first->sizes) == 0) items[i++].var = v->var;
+      }
+      draw_must(kiln_builder_call(p->b, "prim::ListConstruct", items, 2 + draw_below(&p->d, 2),
+                                  &g->var, 1, NULL));
     } else if (*take == 'L') {
       kiln_builder_arg items[2] = {{.var = first->var}, {.var = pick(p, "")->var}};
       draw_must(kiln_builder_call(p->b, "prim::ListConstruct", items, 2, &g->var, 1, NULL));
@@ -246,6 +257,80 @@ static bool add_node(program *p) {
   return true;
 }
 
+/* -- Views by sizes -- */
+
+/* A node that gives one value; false: it cannot be. */
+static bool add_call(program *p, const char *op, const kiln_builder_arg *args, int count,
+                     kiln_var *out) {
+  kiln_status *status = kiln_builder_call(p->b, op, args, count, out, 1, NULL);
+  const bool good = !status;
+  kiln_status_destroy(status);
+  return good;
+}
+
+static kiln_builder_arg int_arg(program *p, int64_t number, kiln_value **keep) {
+  draw_must(kiln_value_int(p->context, number, keep));
+  return (kiln_builder_arg){.value = *keep};
+}
+
+/* x.size(k), of a variable whose letter for it is `letter`; false: none has it. */
+static bool add_size(program *p, char letter, kiln_builder_arg *out) {
+  kiln_value *at = NULL;
+  const variable *v = NULL;
+  for (int tries = 0; tries < 8 && !v; tries++) {
+    v = &p->vars[draw_below(&p->d, p->count)];
+    if (!strchr(v->sizes, letter)) v = NULL;
+  }
+  if (!v) return false;
+  kiln_builder_arg args[2] = {{.var = v->var}};
+  args[1] = int_arg(p, strchr(v->sizes, letter) - v->sizes, &at);
+  const bool good = add_call(p, "aten::size.int", args, 2, &out->var);
+  kiln_value_destroy(at);
+  return good;
+}
+
+/* x as sizes that others tell: two of its dimensions as one, (a * b), or one as two, (2, a / 2), or
+ * the last one as -1; or expanded to what it is. */
+static bool add_view(program *p) {
+  const variable *x = pick(p, "");
+  const int rank = x ? (int)strlen(x->sizes) : 0, kind = draw_below(&p->d, 4);
+  kiln_value *two = NULL, *open = NULL;
+  variable out = {0};
+  if (rank < 1 || rank > 3 || p->count == MAX_VARS || (kind == 1 && rank < 2)) return false;
+  kiln_builder_arg sizes[5] = {{0}}, args[2] = {{.var = x->var}};
+  const kiln_builder_arg by = int_arg(p, 2, &two), rest = int_arg(p, -1, &open);
+  bool good = true;
+  int count = 0;
+  for (int k = 0; k < rank && good; k++, count++) {
+    good = x->sizes[k] != '?' && add_size(p, x->sizes[k], &sizes[count]);
+    out.sizes[count] = x->sizes[k];
+    if (!good || k + 1 < rank) continue;
+    const kiln_builder_arg halved[2] = {sizes[count], by};
+    const kiln_builder_arg product[2] = {sizes[count - (kind == 1)], sizes[count]};
+    if (kind == 0) sizes[count] = rest;
+    if (kind == 1) {
+      good = add_call(p, "aten::mul.int", product, 2, &sizes[--count].var);
+      out.sizes[count] = '?';
+      out.sizes[count + 1] = 0;
+    }
+    if (kind == 2) {
+      good = add_call(p, "aten::floordiv.int", halved, 2, &sizes[count + 1].var);
+      sizes[count++] = by;
+      out.sizes[count - 1] = out.sizes[count] = '?';
+    }
+  }
+  good = good && add_call(p, "prim::ListConstruct", sizes, count, &args[1].var) &&
+         add_call(p,
+                  kind == 3              ? "aten::expand"
+                  : draw_below(&p->d, 2) ? "aten::view"
+                                         : "aten::reshape",
+                  args, 2, &out.var);
+  kiln_value_destroy(two);
+  kiln_value_destroy(open);
+  if (good) p->vars[p->count++] = out;
+  return good;
+}
+
 static const char *const input_sizes[INPUTS] = {"ab", "b", "a1", "cab", "aa"};
 
 static bool build(program *p, uint64_t seed, bool print) {
@@ -259,7 +344,7 @@ static bool build(program *p, uint64_t seed, bool print) {
   }
   p->count = INPUTS;
   const int nodes = 2 + draw_below(&p->d, MAX_NODES - 2);
-  for (int i = 0; i < nodes; i++) (void)add_node(p);
+  for (int i = 0; i < nodes; i++) (void)(draw_below(&p->d, 8) ? add_node(p) : add_view(p));
   kiln_var results[4];
   int count = 0;
   for (int i = p->count - 1; i >= INPUTS && count < 4; i--) {

@@ -22,14 +22,33 @@ static const char source[] = "class M(Module):\n"
 
 static kiln_context *context;
 
-static kiln_model *load(void) {
+/* relu(2x) in rows of `width`, and how often step() was called added. */
+static const char numbers[] =
+    "class M(Module):\n"
+    "  __parameters__ = []\n"
+    "  __buffers__ = []\n"
+    "  width : int\n"
+    "  steps : int\n"
+    "  def forward(self: __torch__.M, x: Tensor, unused: bool) -> Tensor:\n"
+    "    width = self.width\n"
+    "    rows = torch.view(torch.mul(x, 2), [-1, width])\n"
+    "    return torch.add(torch.relu(rows), self.steps)\n"
+    "  def step(self: __torch__.M) -> NoneType:\n"
+    "    self.steps = torch.add(self.steps, 1)\n"
+    "    return None\n";
+static const char numbers_root[] = "\x80\x02"
+                                   "c__torch__\nM\n)\x81}(X\x05\0\0\0widthK\x01"
+                                   "X\x05\0\0\0stepsK\x00ub.";
+static const char root[] = "\x80\x02"
+                           "c__torch__\nM\n)\x81}X\x08\0\0\0training\x89sb.";
+
+static kiln_model *load(const char *code, size_t code_size, const char *data, size_t data_size) {
   static archive_builder archive;
-  static const char root[] = "\x80\x02"
-                             "c__torch__\nM\n)\x81}X\x08\0\0\0training\x89sb.";
   static const char constants[] = "\x80\x02).";
   kiln_model *model;
-  archive_add_bytes(&archive, "t/data.pkl", root, sizeof root - 1);
-  archive_add_bytes(&archive, "t/code/__torch__.py", source, sizeof source - 1);
+  archive = (archive_builder){0};
+  archive_add_bytes(&archive, "t/data.pkl", data, data_size - 1);
+  archive_add_bytes(&archive, "t/code/__torch__.py", code, code_size - 1);
   archive_add_bytes(&archive, "t/constants.pkl", constants, sizeof constants - 1);
   archive_add(&archive, "t/version", "9\n");
   archive_finish(&archive);
@@ -54,7 +73,7 @@ static void a_flag_that_a_branch_writes(void **state) {
   (void)state;
   kiln_instance *instance;
   assert_ok(kiln_context_create(NULL, &context));
-  kiln_model *model = load();
+  kiln_model *model = load(source, sizeof source, root, sizeof root);
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 0; i < 4; i++) check(instance, 1, -2, 3);
   check(instance, 0, 30, 0);
@@ -64,7 +83,41 @@ static void a_flag_that_a_branch_writes(void **state) {
   kiln_context_release(context);
 }
 
+static uint64_t compiled_runs(kiln_model *model) {
+  kiln_counters counters;
+  kiln_model_counters(model, &counters);
+  return counters.compiled_runs;
+}
+
+/* One that no code of the class sets is a constant until the host sets it; one that step() sets
+ * never is, so that code stays compiled. */
+static void numbers_that_are_set(void **state) {
+  (void)state;
+  kiln_instance *instance;
+  kiln_value *two = NULL, *got = NULL;
+  assert_ok(kiln_context_create(NULL, &context));
+  kiln_model *model = load(numbers, sizeof numbers, numbers_root, sizeof numbers_root);
+  assert_ok(kiln_instance_create(model, &instance));
+  for (int i = 0; i < 4; i++) check(instance, 0, 6, 0);
+  uint64_t before = compiled_runs(model);
+  assert_true(before > 0);
+  assert_ok(kiln_instance_call(instance, "step", NULL, 0, NULL, &got));
+  for (int i = 0; i < 4; i++) check(instance, 0, 7, 1);
+  assert_true(compiled_runs(model) == before + 4);
+  assert_ok(kiln_value_int(context, 2, &two));
+  assert_ok(kiln_instance_set(instance, "width", two));
+  before = compiled_runs(model);
+  for (int i = 0; i < 4; i++) check(instance, 0, 7, 1);
+  assert_true(compiled_runs(model) == before);
+  kiln_value_destroy(two);
+  kiln_value_destroy(got);
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+  kiln_context_release(context);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_flag_that_a_branch_writes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_flag_that_a_branch_writes),
+                                     cmocka_unit_test(numbers_that_are_set)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

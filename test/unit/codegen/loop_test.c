@@ -305,6 +305,47 @@ static void test_overlap(void **unused) {
   }
 }
 
+/* The same of symbols: parts of rows, of columns, and of both, as cat, stack and pad have them. */
+static void test_symbolic_overlap(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *out, *first, *second; /* a store's nest, and its offset and strides */
+    bool apart;
+  } cases[] = {
+      {"[s0, s1 + s2] [s1 + s2, 1]", "[s0, s1] 0 [s1 + s2, 1]", "[s0, s2] s1 [s1 + s2, 1]", true},
+      {"[s0, s1 + s2] [s1 + s2, 1]", "[s0, s1] 0 [s1 + s2, 1]", "[s0, s2] s2 [s1 + s2, 1]", false},
+      {"[s0, s1 + s2] [s1 + s2, 1]", "[s0, s1] 0 [s1 + s2, 1]", "[s0, s2] s1 - 1 [s1 + s2, 1]",
+       false},
+      {"[s0 + s1, 8] [8, 1]", "[8*s0] 0 [1]", "[8*s1] 8*s0 [1]", true},
+      {"[s0 + s1, 8] [8, 1]", "[8*s0] 0 [1]", "[8*s0] 8*s1 [1]", false},
+      {"[s0, 2, s1] [2*s1, s1, 1]", "[s0, s1] 0 [2*s1, 1]", "[s0, s1] s1 [2*s1, 1]", true},
+      {"[s0, s1, 2] [2*s1, 2, 1]", "[s0*s1] 0 [2]", "[s0*s1] 1 [2]", true},
+      {"[s0, s1, 2] [2*s1, 2, 1]", "[s0*s1] 0 [2]", "[s0*s1] 0 [2]", false},
+      {"[s0 + 2, s1] [s1, 1]", "[s0, s1] s1 [s1, 1]", "[s1] 0 [1]", true},
+      {"[s0, s1 + 2] [s1 + 2, 1]", "[s0 - 1, s1] s1 + 3 [s1 + 2, 1]", "[s0] 0 [s1 + 2]", true},
+      {"[s0, s1 + 2] [s1 + 2, 1]", "[s0, s1] 1 [s1 + 2, 1]", "[s0] s1 [s1 + 2]", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    char text[1024], nest[64], place[64];
+    int at = snprintf(text, sizeof text, "kernel { out b0: f32%s\n", cases[i].out);
+    for (int k = 0; k < 2; k++) {
+      const char *part = k ? cases[i].second : cases[i].first, *end = strchr(part, ']') + 1;
+      snprintf(nest, sizeof nest, "%.*s", (int)(end - part), part);
+      snprintf(place, sizeof place, "%s", end);
+      at += snprintf(text + at, sizeof text - (size_t)at,
+                     "nest %s { %%0 = const f32 0\n store f32 b0 + %s, %%0 }\n", nest, place);
+    }
+    snprintf(text + at, sizeof text - (size_t)at, "}");
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    kiln_status *status = parse_body(&job);
+    if ((status == NULL) != cases[i].apart) fail_msg("%s", text);
+    kiln_status_destroy(status);
+    fixture_close(&f);
+  }
+}
+
 static kiln_status *optimize_in(kiln_arena *arena, void *arg) {
   fixture f = {.arena = arena};
   parse_job job = {.f = &f, .text = kiln_str_from(arg), .optimize = true};
@@ -381,19 +422,13 @@ static void test_symbolic_refusals(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_reads_itself),
-      cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_simplify),
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_donors),
-      cmocka_unit_test(test_donors_of_many),
-      cmocka_unit_test(test_indices),
-      cmocka_unit_test(test_must_not_collapse),
-      cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_symbols),
-      cmocka_unit_test(test_symbolic_refusals),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_reads_itself),   cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_simplify),       cmocka_unit_test(test_order),
+      cmocka_unit_test(test_donors),         cmocka_unit_test(test_donors_of_many),
+      cmocka_unit_test(test_indices),        cmocka_unit_test(test_must_not_collapse),
+      cmocka_unit_test(test_overlap),        cmocka_unit_test(test_symbolic_overlap),
+      cmocka_unit_test(test_symbols),        cmocka_unit_test(test_symbolic_refusals),
       cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

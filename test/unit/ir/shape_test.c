@@ -287,19 +287,31 @@ typedef struct ask_args {
   bool known;
 } ask_args;
 
-/* Of a size that a symbol may stand for: one of two symbols of that value, or the number; of
- * strides: the number, or nothing. */
+/* One of two symbols of that value where one may stand for it, or the number. */
+static kiln_dim symbol_or_number(int64_t size) {
+  const bool fits = size >= 2 && size < 64 && rnd(2);
+  return fits ? kiln_dim_symbol((int)size + 64 * rnd(2)) : size;
+}
+
+/* Sizes are such; strides are numbers, or not known. */
 static void make_symbolic(fixture *f, kiln_tensor_detail *d) {
   kiln_dim *sizes = KILN_NEW_ARRAY(f->arena, kiln_dim, d->rank + 1);
   kiln_dim *strides = KILN_NEW_ARRAY(f->arena, kiln_dim, d->rank + 1);
   for (int i = 0; i < d->rank; i++) {
-    const int64_t size = d->sizes[i];
-    sizes[i] = size;
-    if (size >= 2 && size < 64 && rnd(2)) sizes[i] = kiln_dim_symbol((int)size + 64 * rnd(2));
+    sizes[i] = symbol_or_number(d->sizes[i]);
     strides[i] = d->has_strides && rnd(2) ? d->strides[i] : KILN_DIM_UNKNOWN;
   }
   d->sizes = sizes;
   if (d->has_strides) d->strides = strides;
+}
+
+/* An int that is given, as a number or as a symbol. */
+static void give_int(const ask_args *a, int64_t given, int64_t *number, bool *known,
+                     kiln_dim *dim) {
+  const kiln_dim d = a->symbolic && given >= 0 ? symbol_or_number(given) : given;
+  *known = d == given;
+  *number = *known ? given : KILN_DIM_UNKNOWN;
+  *dim = *known && given < 0 ? KILN_DIM_UNKNOWN : d;
 }
 
 static void ask_body(fixture *f, void *arg) {
@@ -310,10 +322,19 @@ static void ask_body(fixture *f, void *arg) {
   const kiln_tensor_detail **args = KILN_NEW_ARRAY(f->arena, const kiln_tensor_detail *, n);
   const kiln_ivalue **constants = KILN_NEW_ARRAY(f->arena, const kiln_ivalue *, n);
   const kiln_shape_list **lists = KILN_NEW_ARRAY(f->arena, const kiln_shape_list *, n);
+  kiln_dim *sizes = KILN_NEW_ARRAY(f->arena, kiln_dim, n);
   for (int i = 0; i < n; i++) {
     kiln_ivalue v = a->s->args[i];
     types[i] = kiln_ivalue_type(f->types, v);
     constants[i] = v.tag == KILN_TAG_TENSOR ? NULL : &a->s->args[i];
+    sizes[i] = KILN_DIM_UNKNOWN;
+    if (v.tag == KILN_TAG_INT) {
+      int64_t number;
+      bool known;
+      give_int(a, v.u.i, &number, &known, &sizes[i]);
+      if (known) sizes[i] = KILN_DIM_UNKNOWN;
+      if (!known) constants[i] = NULL;
+    }
     if (v.tag == KILN_TAG_TENSOR) {
       a->s->details[i] = detail_of(v.u.tensor);
       if (a->symbolic) make_symbolic(f, &a->s->details[i]);
@@ -324,19 +345,20 @@ static void ask_body(fixture *f, void *arg) {
     kiln_shape_list *list = KILN_NEW(f->arena, kiln_shape_list);
     int64_t *ints = KILN_NEW_ARRAY(f->arena, int64_t, v.u.list->count + 1);
     bool *known = KILN_NEW_ARRAY(f->arena, bool, v.u.list->count + 1);
+    kiln_dim *dims = KILN_NEW_ARRAY(f->arena, kiln_dim, v.u.list->count + 1);
+    const bool is_ints = v.u.list->elem_type->kind == KILN_TYPE_INT;
     const kiln_tensor_detail **tensors =
         KILN_NEW_ARRAY(f->arena, const kiln_tensor_detail *, v.u.list->count + 1);
     list->count = (int)v.u.list->count;
     for (int k = 0; k < list->count; k++) {
-      ints[k] = v.u.list->items[k].u.i;
-      known[k] = true;
+      if (is_ints) give_int(a, v.u.list->items[k].u.i, &ints[k], &known[k], &dims[k]);
+      if (is_ints && !known[k]) constants[i] = NULL;
       if (v.u.list->items[k].tag != KILN_TAG_TENSOR) continue;
       if (a->symbolic) make_symbolic(f, &a->s->elem_details[i][k]);
       tensors[k] = &a->s->elem_details[i][k];
     }
-    bool is_ints = v.u.list->elem_type->kind == KILN_TYPE_INT;
     if (is_ints)
-      list->ints = ints, list->known = known;
+      list->ints = ints, list->known = known, list->dims = dims;
     else
       list->tensors = tensors;
     lists[i] = list;
@@ -350,6 +372,7 @@ static void ask_body(fixture *f, void *arg) {
                             .args = args,
                             .constants = constants,
                             .lists = lists,
+                            .sizes = sizes,
                             .out_count = schema->result_count};
   for (int i = 0; i < KILN_MAX_OUTS; i++) a->q.outs[i] = KILN_TENSOR_DETAIL_ANY;
   a->known = a->op->shape(&a->q);

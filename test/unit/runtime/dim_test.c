@@ -24,7 +24,7 @@ static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *sy
   const pair a = made[rnd(count)], b = made[rnd(count)];
   const int64_t n = 1 + rnd(5), k = rnd(7) - 3;
   int64_t product;
-  switch (rnd(7)) {
+  switch (rnd(8)) {
     case 0: {
       const int i = rnd(SYMBOLS);
       return (pair){kiln_sum_of(dims, kiln_dim_symbol(i)), symbols[i]};
@@ -37,6 +37,10 @@ static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *sy
       if (__builtin_mul_overflow(a.value, b.value, &product) || llabs(product) > INT64_MAX / 64)
         return a;
       return (pair){kiln_sum_product(dims, a.sum, b.sum), product};
+    case 6: {
+      const kiln_sum q = kiln_sum_quotient(dims, kiln_sum_product(dims, a.sum, b.sum), b.sum);
+      return q.known ? (pair){q, a.value} : a;
+    }
     default: return (pair){kiln_sum_divided(dims, a.sum, n), floor_div(a.value, n)};
   }
 }
@@ -277,6 +281,42 @@ static kiln_status *proofs(void *arg) {
   return NULL;
 }
 
+/* What is no sum has no quotient. */
+static kiln_status *quotients(void *arg) {
+  (void)arg;
+  static const char *const cases[][3] = {
+      {"64*s0*s1", "4*s0*s1", "16"},
+      {"s0*s1 + 2*s1", "s1", "s0 + 2"},
+      {"s0*s1 + 2*s1", "s0 + 2", "s1"},
+      {"s0*s0 - s1*s1", "s0 - s1", "s0 + s1"},
+      {"s1*(s0//2)", "s0//2", "s1"},
+      {"6*s0 + 4", "2", "3*s0 + 2"},
+      {"0", "s0", "0"},
+      {"s0", "s1", NULL},
+      {"s0 + 1", "s0", NULL},
+      {"3*s0", "2*s0", NULL},
+      {"s0*s1", "s0 + s1", NULL},
+      {"s0", "0", NULL},
+  };
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kiln_dim d[3] = {KILN_DIM_UNKNOWN, KILN_DIM_UNKNOWN, KILN_DIM_UNKNOWN};
+    for (int k = 0; k < 3 && cases[i][k]; k++) {
+      kiln_str text = kiln_str_from(cases[i][k]);
+      assert_true(kiln_dim_parse(dims, &text, &d[k]));
+    }
+    const kiln_sum a = kiln_sum_of(dims, d[0]), b = kiln_sum_of(dims, d[1]);
+    if (kiln_sum_dim(dims, kiln_sum_quotient(dims, a, b)) != d[2])
+      fail_msg("%s / %s", cases[i][0], cases[i][1]);
+  }
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
 static kiln_status *run(kiln_status *(*body)(void *), void *arg) { KILN_PROTECT(body(arg)); }
 static void test_random(void **state) {
   (void)state;
@@ -294,9 +334,14 @@ static void test_proofs(void **state) {
   (void)state;
   assert_null(run(proofs, NULL));
 }
+static void test_quotients(void **state) {
+  (void)state;
+  assert_null(run(quotients, NULL));
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_forms),
-                                     cmocka_unit_test(test_limits), cmocka_unit_test(test_proofs)};
+                                     cmocka_unit_test(test_limits), cmocka_unit_test(test_proofs),
+                                     cmocka_unit_test(test_quotients)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,199 @@
+/* numbers.c: what a region knows of ints and bools: sizes of tensors whose types are known, and
+ * what is computed of them: numbers, or under symbols expressions. Of x [s0, 64] the first size is
+ * s0, and x.size(1) // 4 is 16. */
+#include "guards/region.h"
+
+enum { MAX_STEPS = 64 }; /* nodes that one question leads to */
+
+void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch) {
+  *n = (kiln_numbers){.graph = graph, .scratch = scratch};
+  n->facts = kiln_map_in(scratch);
+  n->sizes = kiln_map_in(scratch);
+  n->asked = kiln_map_in(scratch);
+  graph->facts = &n->facts;
+  graph->sizes = &n->sizes;
+}
+
+void kiln__numbers_end(kiln_numbers *n) { n->graph->facts = n->graph->sizes = NULL; }
+
+void kiln__numbers_go_back(kiln_numbers *n, int count) {
+  while (n->values.count > count) {
+    const kiln_ir_value *v = kiln_vec_pop(&n->values);
+    (void)kiln_map_remove_ptr(&n->facts, v);
+    (void)kiln_map_remove_ptr(&n->sizes, v);
+  }
+}
+
+/* -- Looking -- */
+
+static kiln_dims *dims_of(const kiln_numbers *n) { return kiln_type_table_dims(n->graph->types); }
+
+static kiln_sum sum_of(const kiln_numbers *n, const kiln_ir_value *v) {
+  const kiln_ivalue *fact = kiln_map_find_ptr(&n->facts, v);
+  void *size = kiln_map_find_ptr(&n->sizes, v);
+  int64_t number;
+  if (fact) return kiln_sum_number(fact->tag == KILN_TAG_BOOL ? fact->u.b : fact->u.i);
+  if (size) return kiln_sum_of(dims_of(n), (kiln_dim)(intptr_t)size);
+  return kiln_ir_value_const_int(v, &number) ? kiln_sum_number(number)
+                                             : kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+}
+
+bool kiln__numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out) {
+  const kiln_sum sum = sum_of(n, v);
+  *out = sum.constant;
+  return sum.known && sum.count == 0;
+}
+
+/* -- What nodes give -- */
+
+static kiln_sum of_size(const kiln_numbers *n, const kiln_tensor_detail *d, int64_t at) {
+  if (at < 0) at += d->rank;
+  return kiln_sum_of(dims_of(n), at >= 0 && at < d->rank ? d->sizes[at] : KILN_DIM_UNKNOWN);
+}
+
+static const kiln_tensor_detail *detail_of(const kiln_ir_value *v) {
+  return kiln_type_is_tensor(v->type) ? v->type->detail : NULL;
+}
+
+/* What a tensor's type says. */
+static kiln_sum of_property(kiln_op_id id, const kiln_tensor_detail *d) {
+  const kiln_sum unknown = kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  const bool has_device = d->device >= 0;
+  switch (id) {
+    case KILN_OP_dim: return d->rank >= 0 ? kiln_sum_number(d->rank) : unknown;
+    case KILN_OP_prim_dtype:
+      return d->dtype != KILN_DTYPE_NONE ? kiln_sum_number(d->dtype) : unknown;
+    case KILN_OP_prim_is_cpu:
+      return has_device ? kiln_sum_number(d->device == KILN_DEVICE_CPU) : unknown;
+    case KILN_OP_prim_is_cuda:
+      return has_device ? kiln_sum_number(d->device == KILN_DEVICE_CUDA) : unknown;
+    default: return unknown;
+  }
+}
+
+/* 1 where `a` is at least `b` for certain, 0 where it is less. */
+static kiln_sum is_at_least(const kiln_numbers *n, kiln_sum a, kiln_sum b) {
+  const kiln_sum apart = kiln_sum_minus(a, b), other = kiln_sum_minus(b, a);
+  if (kiln_sum_is_natural(dims_of(n), apart)) return kiln_sum_number(1);
+  if (kiln_sum_is_natural(dims_of(n), kiln_sum_minus(other, kiln_sum_number(1))))
+    return kiln_sum_number(0);
+  return kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+}
+static kiln_sum is_not(kiln_sum truth) { return kiln_sum_minus(kiln_sum_number(1), truth); }
+static kiln_sum are_equal(const kiln_numbers *n, kiln_sum a, kiln_sum b) {
+  const kiln_sum ab = is_at_least(n, a, b), ba = is_at_least(n, b, a);
+  const bool apart = (ab.known && !ab.constant) || (ba.known && !ba.constant);
+  return apart ? kiln_sum_number(0) : ab.known ? ba : ab;
+}
+
+static kiln_sum of_arithmetic(const kiln_numbers *n, kiln_op_id id, kiln_sum a, kiln_sum b) {
+  const bool by_number = b.known && b.count == 0 && b.constant > 0;
+  kiln_sum quotient = kiln_sum_quotient(dims_of(n), a, b);
+  switch (id) {
+    case KILN_OP_add_int: return kiln_sum_plus(a, b);
+    case KILN_OP_sub_int: return kiln_sum_minus(a, b);
+    case KILN_OP_mul_int: return kiln_sum_product(dims_of(n), a, b);
+    case KILN_OP_floordiv_int:
+      return by_number ? kiln_sum_divided(dims_of(n), a, b.constant) : quotient;
+    case KILN_OP_remainder_int:
+      if (by_number) quotient = kiln_sum_divided(dims_of(n), a, b.constant);
+      return kiln_sum_minus(a, kiln_sum_product(dims_of(n), quotient, b));
+    case KILN_OP_eq_int: return are_equal(n, a, b);
+    case KILN_OP_ne_int: return is_not(are_equal(n, a, b));
+    case KILN_OP_ge_int: return is_at_least(n, a, b);
+    case KILN_OP_lt_int: return is_not(is_at_least(n, a, b));
+    case KILN_OP_le_int: return is_at_least(n, b, a);
+    case KILN_OP_gt_int: return is_not(is_at_least(n, b, a));
+    default: return kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  }
+}
+
+/* The sizes whose list it is: of x.size(). */
+static const kiln_tensor_detail *listed(const kiln_ir_value *list) {
+  const bool is_size = kiln_node_is(list->node, KILN_OP_size) && kiln_shape_list_stays(list);
+  const kiln_tensor_detail *d = is_size ? detail_of(kiln_node_input(list->node, 0)) : NULL;
+  return d && d->rank >= 0 ? d : NULL;
+}
+
+static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output) {
+  const kiln_sum unknown = kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  const kiln_ir_value *first = node->op && node->input_count ? kiln_node_input(node, 0) : NULL;
+  if (!first) return unknown;
+  const kiln_tensor_detail *d = detail_of(first), *sizes = listed(first);
+  const kiln_op_id id = (kiln_op_id)node->op->id;
+  if (id == KILN_OP_prim_ListUnpack)
+    return sizes && sizes->rank == node->output_count ? of_size(n, sizes, output) : unknown;
+  if (d && node->input_count == 1) return of_property(id, d);
+  if (id == KILN_OP___not__) return is_not(sum_of(n, first));
+  if (node->input_count != 2) return unknown;
+  const kiln_sum second = sum_of(n, kiln_node_input(node, 1));
+  const bool is_place = second.known && second.count == 0;
+  if (id == KILN_OP_size_int)
+    return d && d->rank >= 0 && is_place ? of_size(n, d, second.constant) : unknown;
+  if (id == KILN_OP___getitem___t)
+    return sizes && is_place ? of_size(n, sizes, second.constant) : unknown;
+  const kiln_sum a = sum_of(n, first);
+  return a.known && second.known ? of_arithmetic(n, id, a, second) : unknown;
+}
+
+/* -- Learning -- */
+
+static bool is_number(const kiln_type *type) {
+  return type->kind == KILN_TYPE_INT || type->kind == KILN_TYPE_BOOL;
+}
+
+static void learn(kiln_numbers *n, kiln_ir_value *v, kiln_sum sum) {
+  if (sum.known && sum.count == 0) {
+    kiln_ivalue *fact = KILN_NEW(n->scratch, kiln_ivalue);
+    *fact = v->type->kind == KILN_TYPE_BOOL ? kiln_bool(sum.constant != 0) : kiln_int(sum.constant);
+    kiln_map_set_ptr(&n->facts, v, fact);
+  } else {
+    const kiln_dim size = kiln_sum_dim(dims_of(n), sum);
+    if (!kiln_dim_is_known(size)) return;
+    kiln_map_set_ptr(&n->sizes, v, (void *)(intptr_t)size);
+  }
+  kiln_vec_push(n->scratch, &n->values, v);
+}
+
+void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node) {
+  if (kiln_node_is(node, KILN_OP_prim_Constant)) return;
+  for (int i = 0; i < node->output_count; i++) {
+    kiln_ir_value *v = node->outputs[i];
+    if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, of_node(n, node, i));
+  }
+}
+
+/* Whether what the node reads stays as it is from there to the region. */
+static bool may_ask(const kiln_numbers *n, const kiln_node *node) {
+  return node->op && node->block_count == 0 && node->block == n->block &&
+         (!n->since || kiln_node_is_before(n->since, node));
+}
+
+typedef struct question {
+  kiln_numbers *n;
+  int steps;
+  kiln__numbers_visit *visit;
+  void *user;
+} question;
+
+static void ask(question *q, const kiln_ir_value *v) {
+  const kiln_node *node = v->node;
+  const bool is_list = v->type->kind == KILN_TYPE_LIST && v->type->elems[0]->kind == KILN_TYPE_INT;
+  if ((!is_number(v->type) && !is_list) || kiln_node_is(node, KILN_OP_prim_Constant)) return;
+  if (!is_list && sum_of(q->n, v).known && kiln_map_find_ptr(&q->n->asked, node)) return;
+  if (q->steps++ > MAX_STEPS || !may_ask(q->n, node)) return;
+  for (int i = 0; i < node->input_count; i++) {
+    kiln_ir_value *input = kiln_node_input(node, i);
+    if (kiln_type_is_tensor(input->type) && q->visit) q->visit(q->user, input);
+    ask(q, input);
+  }
+  if (!is_list) kiln__numbers_learn(q->n, node);
+  if (is_list ? kiln_shape_list_stays(v) : sum_of(q->n, v).known)
+    kiln_map_set_ptr(&q->n->asked, node, q->n);
+}
+
+void kiln__numbers_ask(kiln_numbers *n, const kiln_node *node, kiln__numbers_visit *visit,
+                       void *user) {
+  question q = {.n = n, .visit = visit, .user = user};
+  for (int i = 0; i < node->input_count; i++) ask(&q, kiln_node_input(node, i));
+}

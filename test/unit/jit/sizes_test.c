@@ -1,0 +1,133 @@
+/* sizes_test.c: what is computed of x.size() is known where x is guarded: views of such sizes are
+ * proven, so that one guard is enough for all that follows, for numbers and for symbols. */
+#include "test/unit/jit/jit_support.h"
+
+static const char *const strategies[] = {"fusion_strategy=STATIC,8",
+                                         "fusion_strategy=STATIC,1;DYNAMIC,3"};
+
+#define CONSTANTS                              \
+  "  %0 : int = prim::Constant[value=0]()\n"   \
+  "  %1 : int = prim::Constant[value=1]()\n"   \
+  "  %2 : int = prim::Constant[value=2]()\n"   \
+  "  %4 : int = prim::Constant[value=4]()\n"   \
+  "  %m1 : int = prim::Constant[value=-1]()\n" \
+  "  %m2 : int = prim::Constant[value=-2]()\n" \
+  "  %none : NoneType = prim::Constant()\n"    \
+  "  %no : bool = prim::Constant[value=0]()\n"
+
+/* Four heads; then again the sizes of x, which no group reads before that. */
+static const char attention[] =
+    "graph(%x : Tensor, %w : Tensor):\n" CONSTANTS "  %all : int[] = aten::size(%x)\n"
+    "  %b : int, %t : int, %c : int = prim::ListUnpack(%all)\n"
+    "  %d : int = aten::floordiv(%c, %4)\n"
+    "  %i : Tensor = aten::matmul(%x, %w)\n"
+    "  %j : Tensor = aten::tanh(%i)\n"
+    "  %k : Tensor = aten::mul(%j, %i)\n"
+    "  %l : Tensor = aten::matmul(%k, %w)\n"
+    "  %s : int[] = prim::ListConstruct(%b, %t, %4, %d)\n"
+    "  %v : Tensor = aten::view(%l, %s)\n"
+    "  %h : Tensor = aten::transpose(%v, %1, %2)\n"
+    "  %g : Tensor = aten::transpose(%h, %m1, %m2)\n"
+    "  %a : Tensor = aten::matmul(%h, %g)\n"
+    "  %e : Tensor = aten::mul(%a, %a)\n"
+    "  %p : Tensor = aten::softmax(%e, %m1, %none)\n"
+    "  %o : Tensor = aten::matmul(%p, %h)\n"
+    "  %q : Tensor = aten::transpose(%o, %1, %2)\n"
+    "  %n : Tensor = aten::contiguous(%q, %0)\n"
+    "  %bt : int = aten::mul(%b, %t)\n"
+    "  %u : int[] = prim::ListConstruct(%bt, %m1)\n"
+    "  %f : Tensor = aten::view(%n, %u)\n"
+    "  %z : Tensor = aten::matmul(%f, %w)\n"
+    "  %y : Tensor = aten::sigmoid(%z)\n"
+    "  %r : Tensor = aten::mul(%y, %z)\n"
+    "  return (%r)\n";
+
+static void test_one_guard(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, attention, (const char *[]){"codegen=eval", strategies[i], NULL});
+    for (int64_t n = 2; n < 7; n++) {
+      kiln_ivalue args[2] = {make_tensor(&m, 3, (int64_t[]){n, n + 7, 16}, 0.01),
+                             make_matrix(&m, 16, 16, 0.02)};
+      for (int call = 0; call < 3; call++) {
+        const kiln_counters before = counters(&m);
+        check_call(&m, args, 2);
+        if (call < 2) continue;
+        assert_int_equal(counters(&m).compiled_runs, before.compiled_runs + 3);
+        assert_int_equal(counters(&m).guard_hits, before.guard_hits + 1);
+      }
+      for (int k = 0; k < 2; k++) kiln_ivalue_release(args[k]);
+    }
+    assert_int_equal(counters(&m).groups, i == 0 ? 15 : 6);
+    model_close(&m);
+  }
+}
+
+/* A write between x.size() and the guard, which makes [3, 5] of [5, 3]: the number is x's of
+ * before. */
+static const char written[] =
+    "graph(%x : Tensor):\n" CONSTANTS "  %c : Tensor = aten::clone(%x, %none)\n"
+    "  %n : int = aten::size(%c, %0)\n"
+    "  %t : Tensor = aten::t_(%c)\n"
+    "  %a : Tensor = aten::mul(%c, %c)\n"
+    "  %b : Tensor = aten::tanh(%a)\n"
+    "  %d : Tensor = aten::cumsum(%b, %0, %none)\n"
+    "  %s : int[] = prim::ListConstruct(%n, %m1)\n"
+    "  %v : Tensor = aten::reshape(%d, %s)\n"
+    "  %e : Tensor = aten::mul(%v, %v)\n"
+    "  %f : Tensor = aten::softmax(%e, %m1, %none)\n"
+    "  return (%f)\n";
+
+static void test_sizes_before_a_write(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, written, (const char *[]){"codegen=eval", strategies[i], NULL});
+    for (int64_t n = 2; n < 7; n++) {
+      kiln_ivalue x = make_matrix(&m, n, n + 2, 0.01);
+      for (int call = 0; call < 3; call++) check_call(&m, &x, 1);
+      kiln_ivalue_release(x);
+    }
+    assert_true(counters(&m).compiled_runs > 0);
+    model_close(&m);
+  }
+}
+
+/* z has as many columns as x and y have together. Nothing but the operator says it: the guard asks
+ * for it, and one kernel serves all such sizes. */
+static const char related[] = "graph(%x : Tensor, %y : Tensor, %z : Tensor):\n" CONSTANTS
+                              "  %l : Tensor[] = prim::ListConstruct(%x, %y)\n"
+                              "  %c : Tensor = aten::cat(%l, %1)\n"
+                              "  %a : Tensor = aten::add(%c, %z, %1)\n"
+                              "  %b : Tensor = aten::tanh(%a)\n"
+                              "  return (%b)\n";
+
+static void call_related(model *m, int64_t rows, int64_t x, int64_t y, int64_t z) {
+  kiln_ivalue args[3] = {make_matrix(m, rows, x, 0.01), make_matrix(m, rows, y, -0.02),
+                         make_matrix(m, rows, z, 0.03)};
+  check_call(m, args, 3);
+  for (int i = 0; i < 3; i++) kiln_ivalue_release(args[i]);
+}
+
+static void test_relations(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, related, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,2", NULL});
+  for (int i = 0; i < 2; i++) call_related(&m, 2, 5, 7, 12);
+  const uint64_t runs = counters(&m).compiled_runs;
+  for (int64_t n = 2; n < 9; n++) call_related(&m, n, n + 3, 3 * n, 4 * n + 3);
+  assert_int_equal(counters(&m).groups, 1);
+  assert_int_equal(counters(&m).guard_misses, 0);
+  assert_int_equal(counters(&m).compiled_runs, runs + 7);
+  call_related(&m, 3, 5, 7, 1); /* which is broadcast */
+  assert_int_equal(counters(&m).guard_misses, 1);
+  model_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_guard),
+                                     cmocka_unit_test(test_sizes_before_a_write),
+                                     cmocka_unit_test(test_relations)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
