@@ -117,6 +117,7 @@ enum {
   KILN_OP_STRUCTURES = 1024,    /* makes sparse or nested tensors (runtime/structure.h) */
   KILN_OP_UNINITIALISED = 2048, /* what a result holds is not said; any other operator's result
                                    depends on its arguments alone (test/differential/trial.c) */
+  KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
 };
 
 typedef enum kiln_op_cost {

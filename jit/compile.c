@@ -32,10 +32,11 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   kiln_group_info *info = attr->u.pointer;
   info->hits = guard ? guard->hits : 0;
   info->misses = guard ? guard->misses : 0;
-  if (info->code) return kiln_group_describe(node, info, arena, out);
+  if (info->code) KILN_TRY(kiln_group_describe(node, info, arena, out));
+  if (info->code && !info->code->info.can_fault) return NULL;
   info->callable = (kiln_callable){
       .name = info->name, .get_plan = get_group_plan, .arg_count = node->input_count};
-  *out_interpreted = &info->callable;
+  *(info->code ? &out->interpreted : out_interpreted) = &info->callable;
   return emit(job, kiln_node_graph(node, "Subgraph"), info->name, NULL, NULL, &info->plan);
 }
 

@@ -255,6 +255,7 @@ static int64_t numel_of(const kiln_ir_value *v) {
 /* It gives each element several times, and not only in its last dimensions, along which code stays
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
+  if (n->op->flags & KILN_OP_GATHERS) return true; /* it may */
   if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
   const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
   if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
@@ -272,12 +273,14 @@ static bool gives_again(const kiln_node *n) {
 }
 
 /* Whether a reader in the group asks for elements of the node again and again. What a view hands on
- * does too. */
+ * does too; an index is read as its reader's elements are. */
 static bool is_read_again(partition *p, int node) {
   const kiln_fusion *f = p->f;
   for (int k = 0; k < f->nodes[node].next.count; k++) {
     const kiln_fusion_node *to = &f->nodes[f->nodes[node].next.data[k]];
-    if (to->cluster == p->group && to->repeats) return true;
+    if (to->cluster != p->group || !to->repeats) continue;
+    const bool gathers = to->node->op->flags & KILN_OP_GATHERS;
+    if (!gathers || kiln_node_input(to->node, 0)->node == f->nodes[node].node) return true;
   }
   return false;
 }

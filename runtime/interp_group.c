@@ -46,6 +46,23 @@ static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out
   return kiln_tensor_retain(t);
 }
 
+/* Nothing of what a kernel that faulted has written is kept: the group's operators run, and have
+ * the complaint. */
+static kiln_status *run_operators(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                                  const kiln_operand *o, int in_count, kiln_tensor **outs) {
+  kiln_ivalue result;
+  for (int i = 0; i < group->output_count; i++) {
+    kiln_tensor_release_to(&call->cache, outs[i]);
+    outs[i] = NULL;
+  }
+  for (int i = 0; i < in_count; i++) f->args[i] = *kiln__frame_read(f, o[i]);
+  KILN_TRY(kiln_interp_run(call, group->interpreted, f->args, in_count, &result));
+  const kiln_ivalue *items = group->output_count == 1 ? &result : result.u.tuple->items;
+  for (int i = 0; i < group->output_count; i++) outs[i] = kiln_tensor_retain(items[i].u.tensor);
+  kiln_ivalue_release_to(&call->cache, result);
+  return NULL;
+}
+
 static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group *group,
                                const kiln_group_output *outputs, const kiln_operand *o,
                                int in_count, kiln_tensor **outs) {
@@ -66,11 +83,14 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
   }
+  uint32_t fault = 0;
   const kiln_kernel_args args = {.data = (void *const *)data,
                                  .scalars = scalars,
                                  .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
-                                 .closure = group->closure};
+                                 .closure = group->closure,
+                                 .fault = &fault};
   KILN_TRY(group->device->launch(group->device, call, group, &args));
+  if (__builtin_expect(fault != 0, 0)) return run_operators(call, f, group, o, in_count, outs);
   kiln_count(&call->tally, group->runs);
   return NULL;
 }

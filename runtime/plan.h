@@ -112,7 +112,9 @@ typedef struct kiln_group {
   const kiln_device *device;
   kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
   const void *closure; /* of the evaluator back end; else NULL */
-  int input_count;     /* tensors and scalars, as kiln_kernel_args wants them */
+  /* Its operators, of a kernel that can fault: they run where it did. Else NULL. */
+  const kiln_callable *interpreted;
+  int input_count; /* tensors and scalars, as kiln_kernel_args wants them */
   int output_count;
   const kiln_group_output *outputs;
   kiln_kernel_work work;
