@@ -37,12 +37,12 @@ static bool walks_all(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   return true;
 }
 
-/* Moves with input `i` at the map, whose numbers are below `extent`; where they wrap, from -extent
+/* Moves with a tensor at the map, whose numbers are below `extent`; where they wrap, from -extent
  * on. False, with a reason: it cannot. */
-static bool move_with(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+static bool move_with(kiln__lowering *l, const kiln_ir_value *index, const kiln__lower_map *map,
                       kiln_dim extent, bool wraps, kiln__lower_dim *out) {
-  const kiln_ir_value *index = kiln_node_input(node, i);
-  const kiln_dtype dtype = kiln__lower_input_dtype(node, i);
+  const kiln_dtype dtype =
+      index->type->detail ? (kiln_dtype)index->type->detail->dtype : KILN_DTYPE_NONE;
   const bool tries = l->output_count == 0; /* of a node alone the first point is looked at */
   if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32)
     return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
@@ -85,7 +85,8 @@ KILN__LOWER(embedding) {
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *at = kiln__lower_copied(l, map), *own = kiln__lower_new_map(l, 2);
   at->rank = rank;
-  if (!move_with(l, node, 1, at, size_of(l, node, 0, 0), false, &own->dims[0])) return -1;
+  if (!move_with(l, kiln_node_input(node, 1), at, size_of(l, node, 0, 0), false, &own->dims[0]))
+    return -1;
   own->dims[1] = map->dims[rank];
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
@@ -97,7 +98,8 @@ KILN__LOWER(index_select) {
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_copied(l, map);
   if (ranks) at->dims[0] = map->dims[dim];
-  if (!move_with(l, node, 2, at, size_of(l, node, 0, dim), false, &own->dims[dim])) return -1;
+  if (!move_with(l, kiln_node_input(node, 2), at, size_of(l, node, 0, dim), false, &own->dims[dim]))
+    return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
@@ -115,7 +117,37 @@ KILN__LOWER(gather) {
       return kiln__lower_refuse(l, KILN_REASON_raises);
   }
   kiln__lower_map *own = kiln__lower_copied(l, map);
-  if (!move_with(l, node, 2, map, self.sizes[dim], false, &own->dims[dim])) return -1;
+  if (!move_with(l, kiln_node_input(node, 2), map, self.sizes[dim], false, &own->dims[dim]))
+    return -1;
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, indices: of these one is a tensor of integers, the others None: the dimension where it
+ * stands becomes the index's. */
+KILN__LOWER(index) {
+  const kiln_node *list = kiln_node_input(node, 1)->node;
+  const kiln_ir_value *index = NULL;
+  int dim = -1;
+  if (!kiln_node_is(list, KILN_OP_prim_ListConstruct))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  for (int i = 0; i < list->input_count; i++) {
+    if (kiln__lower_is_none(list, i)) continue;
+    if (index || !kiln__lower_is_tensor(list, i))
+      return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
+    index = kiln_node_input(list, i);
+    dim = i;
+  }
+  const kiln_dtype dtype = index ? kiln__lower_input_dtype(list, dim) : KILN_DTYPE_NONE;
+  if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_U8) /* a mask */
+    return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
+  const int rank = rank_of(node, 0), ranks = index && index->type->detail ? rank_of(list, dim) : -1;
+  if (ranks < 0 || dim >= rank || map->rank != rank - 1 + ranks)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_new_map(l, rank);
+  for (int k = 0; k < ranks; k++) at->dims[k] = map->dims[dim + k];
+  for (int d = 0; d < rank; d++)
+    if (d != dim) own->dims[d] = map->dims[d < dim ? d : d - 1 + ranks];
+  if (!move_with(l, index, at, size_of(l, node, 0, dim), true, &own->dims[dim])) return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
@@ -125,6 +157,7 @@ KILN__LOWER(take) {
   if (kiln__lower_input_dtype(node, 1) != KILN_DTYPE_I64)
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *own = kiln__lower_new_map(l, 1);
-  if (!move_with(l, node, 1, map, size_of(l, node, 0, 0), true, &own->dims[0])) return -1;
+  if (!move_with(l, kiln_node_input(node, 1), map, size_of(l, node, 0, 0), true, &own->dims[0]))
+    return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }

@@ -236,7 +236,7 @@ typedef struct kiln_shape_list {
   int count;
   const kiln_tensor_detail *const *tensors; /* of tensors: NULL where nothing is known; else NULL */
   const int64_t *ints;                      /* of ints; else NULL */
-  const bool *known;                        /* [count], with `ints`: the element is a constant */
+  const bool *known; /* [count]: of ints: it is a constant; of tensors: None */
 } kiln_shape_list;
 
 /* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:

@@ -43,7 +43,10 @@ class Model(torch.nn.Module):
         scaled = F.embedding(ids, self.words * 0.5) + 1
         wide = torch.cat([F.embedding(kinds, self.kinds), e], 1).neg()
         halves = torch.index_select((x > 0), 0, order).logical_not()
-        return e, rows, columns, few, flat, turned, first, scaled, wide, halves
+        middle = (x[:, kinds] * 2 - 1).abs()
+        ends = torch.exp(e[:, :, order - order.size(0)]) - 1
+        pairs = x[order, order] * 2 + 1
+        return e, rows, columns, few, flat, turned, first, scaled, wide, halves, middle, ends, pairs
 """
 Model = neutral.define(SOURCE).Model
 

@@ -143,6 +143,23 @@ static void test_places(void **state) {
   run_places("take(%g, %ids)", beyond, 4);
 }
 
+/* x[:, ids[0]]: negative indices count from the end. */
+static void test_index(void **state) {
+  (void)state;
+  static const int64_t beyond[] = {TABLE, -TABLE - 1, INT64_MIN, INT64_MAX};
+  static const char graph[] = "graph(%w : Tensor, %ids : Tensor, %x : Tensor, %g : Tensor):\n"
+                              "  %0 : int = prim::Constant[value=0]()\n"
+                              "  %none : NoneType = prim::Constant()\n"
+                              "  %i : Tensor = aten::select(%ids, %0, %0)\n"
+                              "  %at : Tensor?[] = prim::ListConstruct(%none, %i)\n"
+                              "  %a : Tensor = aten::index(%w, %at)\n"
+                              "  %b : Tensor = aten::exp(%a)\n"
+                              "  %c : Tensor = aten::neg(%b)\n"
+                              "  return (%c)\n";
+  run_forms(graph, KILN_DTYPE_I64, beyond, 4);
+  run_forms(graph, KILN_DTYPE_I32, beyond, 2);
+}
+
 /* A slice of what is gathered: the elements that nobody needs may have bad indices all the same, so
  * that there is no kernel of both. */
 static void test_all_are_seen(void **state) {
@@ -173,7 +190,7 @@ static void test_all_are_seen(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding),
-                                     cmocka_unit_test(test_places),
+                                     cmocka_unit_test(test_places), cmocka_unit_test(test_index),
                                      cmocka_unit_test(test_all_are_seen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
