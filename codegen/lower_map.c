@@ -3,25 +3,33 @@
 
 /* -- Sums -- */
 
+/* Most steps are 0. */
+static kiln_dim times(kiln_dims *dims, kiln_dim a, kiln_dim factor) {
+  return a == 0 ? 0 : kiln_dim_product(dims, a, factor);
+}
+static kiln_dim plus(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  return a == 0 ? b : b == 0 ? a : kiln_dim_plus(dims, a, b);
+}
+
 kiln__lower_dim kiln__lower_times(kiln__lowering *l, const kiln__lower_dim *index,
                                   kiln_dim factor) {
-  kiln__lower_dim r = {.offset = kiln_dim_product(l->fn->dims, index->offset, factor),
+  kiln__lower_dim r = {.offset = times(l->fn->dims, index->offset, factor),
                        .check = index->check,
-                       .times = kiln_dim_product(l->fn->dims, index->times, factor)};
+                       .times = times(l->fn->dims, index->times, factor)};
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
-    r.steps[k] = kiln_dim_product(l->fn->dims, index->steps[k], factor);
+    r.steps[k] = times(l->fn->dims, index->steps[k], factor);
   return r;
 }
 
 kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
                                  const kiln__lower_dim *b) {
-  kiln__lower_dim r = {.offset = kiln_dim_plus(l->fn->dims, a->offset, b->offset),
+  kiln__lower_dim r = {.offset = plus(l->fn->dims, a->offset, b->offset),
                        .check = a->check ? a->check : b->check,
-                       .times = kiln_dim_plus(l->fn->dims, a->times, b->times)};
+                       .times = plus(l->fn->dims, a->times, b->times)};
   if (a->check && b->check && a->check != b->check)
     (void)kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
-    r.steps[k] = kiln_dim_plus(l->fn->dims, a->steps[k], b->steps[k]);
+    r.steps[k] = plus(l->fn->dims, a->steps[k], b->steps[k]);
   return r;
 }
 

@@ -93,6 +93,8 @@ typedef struct kiln_callable {
   int arg_count;
   uint32_t call_counter; /* runtime/counter.h; 0: not counted */
   kiln_fork_flag fork;   /* of the function of a FORK */
+  bool is_part; /* of the plan's own function: its ranges tell the whole way to what they stand for
+                 */
 } kiln_callable;
 
 enum { KILN_GROUP_DIMS = 512 };
