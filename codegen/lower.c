@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "codegen/loop/schedule.h"
 #include "runtime/half.h"
 
 /* The LOWER and LOWER_EACH columns of the tables. */
@@ -208,28 +209,25 @@ static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
   return kiln_loop_scalar(l->fn, l->nest, (int)(intptr_t)number - 1);
 }
 
-/* Where a map lies in a buffer. */
-static void place_of(kiln__lowering *l, int buffer, const kiln__lower_map *map, kiln_dim *offset,
-                     kiln_dim *strides) {
-  kiln_dims *dims = l->fn->dims;
+/* Where a map lies in a buffer, in elements. */
+static kiln__lower_dim place_of(kiln__lowering *l, int buffer, const kiln__lower_map *map) {
+  kiln__lower_dim place = {0};
   for (int d = 0; d < map->rank; d++) {
     const kiln_dim stride = l->fn->buffers.data[buffer].strides[d];
-    const kiln__lower_dim *at = &map->dims[d];
-    *offset = kiln_dim_plus(dims, *offset, kiln_dim_product(dims, at->offset, stride));
-    for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
-      if (at->steps[k] == 0) continue;
-      strides[k] = kiln_dim_plus(dims, strides[k], kiln_dim_product(dims, at->steps[k], stride));
-    }
+    const kiln__lower_dim way = kiln__lower_times(l, &map->dims[d], stride);
+    place = kiln__lower_plus(l, &place, &way);
   }
+  return place;
 }
 
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
-  kiln_dim strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  place_of(l, buffer, map, &offset, strides);
-  return kiln_loop_load(l->fn, l->nest, buffer, offset, strides);
+  const kiln__lower_dim at = place_of(l, buffer, map);
+  if (!at.check) return kiln_loop_load(l->fn, l->nest, buffer, at.offset, at.steps);
+  const int check = (int)at.check - 1;
+  return kiln_loop_gather(l->fn, l->nest, buffer, at.offset, at.steps, check, at.times);
 }
 
 /* Scopes of one nest: 0 is its body, loops have their own numbers. */
@@ -392,6 +390,9 @@ static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_nod
   uint64_t mask;
   if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const kiln__lower_map *kept = kept_map(l, node, mask, map);
+  for (int d = 0; d < kept->rank; d++) { /* rows at places that are found in a loop of theirs */
+    if (kept->dims[d].check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  }
   for (int i = 0; i < l->rows.count; i++) {
     const kiln__rows *rows = l->rows.data[i];
     if (rows->node == node && same_map(&rows->kept, kept)) return e->rows(l, node, map, rows);
@@ -460,12 +461,11 @@ static void store_alike(kiln__lowering *l, int o, const kiln__lower_map *map) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[first + o];
   for (; o < count; o++) {
     const kiln_loop_buffer *buffer = &l->fn->buffers.data[first + o];
-    kiln_dim strides[KILN_LOOP_MAX_RANK] = {0}, offset = 0;
     if (!same_sizes(buffer, like)) continue;
     const int value = kiln__lower_value(l, l->outputs[o], map);
     if (value < 0) return;
-    place_of(l, first + o, map, &offset, strides);
-    kiln_loop_store(l->fn, l->nest, first + o, offset, strides, value);
+    const kiln__lower_dim at = place_of(l, first + o, map);
+    kiln_loop_store(l->fn, l->nest, first + o, at.offset, at.steps, value);
   }
 }
 
@@ -612,6 +612,17 @@ static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *co
   if (l->reason == KILN_REASON_none) lower_outputs(l);
 }
 
+/* Whether all its contractions get tiles; without one a product is slow. */
+static bool has_tiles(kiln_loop_fn *fn, kiln_arena *scratch) {
+  bool contracts = false;
+  for (int n = 0; n < fn->nests.count; n++) contracts |= kiln_loop_contracts(fn->nests.data[n]);
+  if (!contracts) return true;
+  kiln_status *status = kiln_loop_optimize(fn, scratch);
+  const bool optimized = !status;
+  kiln_status_destroy(status);
+  return optimized && kiln_schedule_has_tiles(fn, scratch);
+}
+
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
                                           kiln_mem *mem) {
@@ -621,6 +632,8 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
   kiln_status *status = l.reason == KILN_REASON_none ? kiln_loop_verify(l.fn) : NULL;
   if (status) l.reason = KILN_REASON_no_affine_map; /* more than the verifier can prove */
   kiln_status_destroy(status);
+  if (l.reason == KILN_REASON_none && !has_tiles(l.fn, arena))
+    l.reason = KILN_REASON_product_by_kernel;
   kiln_arena_destroy(arena);
   return l.reason;
 }

@@ -7,6 +7,9 @@
  * lowering returns the number of an instruction whose type is the node's result type, or
  * kiln__lower_refuse.
  *
+ * What an index reads has a map that moves with data beside loops: the element of a kernel's input
+ * there is a gather.
+ *
  * Where a map is affine only on finer loops, or on a part of a loop, the lowering asks for these
  * (kiln__lower_want) and the nest is begun again: flatten(x (4, 6)) is read at x[i][j] when the
  * loop over its 24 elements is one of 4 and one of 6, and cat([x, y]) has a nest for x and one for
@@ -15,10 +18,12 @@
 
 #include "codegen/codegen.h"
 
-/* offset + the sum of steps[loop] * the loop's counter. */
+/* offset + the sum of steps[loop] * the loop's counter + times * the value of a check. */
 typedef struct kiln__lower_dim {
   kiln_dim offset;
   kiln_dim steps[KILN_LOOP_MAX_RANK];
+  int64_t check; /* that instruction and 1; 0: data does not move it */
+  kiln_dim times;
 } kiln__lower_dim;
 
 typedef struct kiln__lower_map {

@@ -5,6 +5,7 @@
 
 /* The number of the element along dimension d of the map. */
 static int place_of(kiln__lowering *l, const kiln__lower_map *map, int d) {
+  if (map->dims[d].check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   return kiln_loop_index(l->fn, l->nest, map->dims[d].offset, map->dims[d].steps);
 }
 

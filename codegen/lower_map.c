@@ -3,19 +3,33 @@
 
 /* -- Sums -- */
 
+/* Most steps are 0. */
+static kiln_dim times(kiln_dims *dims, kiln_dim a, kiln_dim factor) {
+  return a == 0 ? 0 : kiln_dim_product(dims, a, factor);
+}
+static kiln_dim plus(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  return a == 0 ? b : b == 0 ? a : kiln_dim_plus(dims, a, b);
+}
+
 kiln__lower_dim kiln__lower_times(kiln__lowering *l, const kiln__lower_dim *index,
                                   kiln_dim factor) {
-  kiln__lower_dim r = {.offset = kiln_dim_product(l->fn->dims, index->offset, factor)};
+  kiln__lower_dim r = {.offset = times(l->fn->dims, index->offset, factor),
+                       .check = index->check,
+                       .times = times(l->fn->dims, index->times, factor)};
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
-    r.steps[k] = kiln_dim_product(l->fn->dims, index->steps[k], factor);
+    r.steps[k] = times(l->fn->dims, index->steps[k], factor);
   return r;
 }
 
 kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
                                  const kiln__lower_dim *b) {
-  kiln__lower_dim r = {.offset = kiln_dim_plus(l->fn->dims, a->offset, b->offset)};
+  kiln__lower_dim r = {.offset = plus(l->fn->dims, a->offset, b->offset),
+                       .check = a->check ? a->check : b->check,
+                       .times = plus(l->fn->dims, a->times, b->times)};
+  if (a->check && b->check && a->check != b->check)
+    (void)kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
-    r.steps[k] = kiln_dim_plus(l->fn->dims, a->steps[k], b->steps[k]);
+    r.steps[k] = plus(l->fn->dims, a->steps[k], b->steps[k]);
   return r;
 }
 
@@ -65,13 +79,20 @@ static kiln_sum greatest(kiln__lowering *l, const kiln__lower_dim *index) {
     const kiln_sum steps = kiln_sum_minus(kiln_sum_of(dims, l->extents[k]), kiln_sum_number(1));
     sum = kiln_sum_plus(sum, kiln_sum_product(dims, steps, kiln_sum_of(dims, index->steps[k])));
   }
+  if (index->check) {
+    const kiln_dim extent = l->nest->body.data[index->check - 1].offset;
+    const kiln_sum most = kiln_sum_minus(kiln_sum_of(dims, extent), kiln_sum_number(1));
+    sum = kiln_sum_plus(sum, kiln_sum_product(dims, most, kiln_sum_of(dims, index->times)));
+  }
   return sum;
 }
 
-/* The loop of the greatest step; -1: none moves it, or the steps are no numbers. How many do. */
+/* The loop of the greatest step; -1: none moves it, or data does, or the steps are no numbers. How
+ * many do. */
 static int coarsest(const kiln__lowering *l, const kiln__lower_dim *index, int *out_count) {
   int found = -1;
   *out_count = 0;
+  if (index->check) return -1;
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
     if (index->steps[k] == 0 || l->extents[k] == 1) continue;
     if (!kiln_dim_is_number(index->steps[k])) return -1;
@@ -169,6 +190,12 @@ bool kiln__lower_divide(kiln__lowering *l, const kiln__lower_dim *index, kiln_di
     if (!kiln_dim_is_known(whole)) continue;
     q.steps[k] = whole;
     r.steps[k] = 0;
+  }
+  whole = r.check ? exact(l, r.times, size) : KILN_DIM_UNKNOWN;
+  if (kiln_dim_is_known(whole)) {
+    q.check = r.check;
+    q.times = whole;
+    r.check = r.times = 0;
   }
   *quotient = q;
   *remainder = r;

@@ -117,6 +117,7 @@ enum {
   KILN_OP_STRUCTURES = 1024,    /* makes sparse or nested tensors (runtime/structure.h) */
   KILN_OP_UNINITIALISED = 2048, /* what a result holds is not said; any other operator's result
                                    depends on its arguments alone (test/differential/trial.c) */
+  KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
 };
 
 typedef enum kiln_op_cost {
@@ -235,8 +236,8 @@ typedef struct kiln_shape_list {
   int count;
   const kiln_tensor_detail *const *tensors; /* of tensors: NULL where nothing is known; else NULL */
   const int64_t *ints;                      /* of ints; else NULL */
-  const bool *known;                        /* [count], with `ints`: the element is a constant */
-  const kiln_dim *dims; /* and what it is as a size, proved to be 0 or more; else unknown */
+  const bool *known; /* [count]: of ints: it is a constant; of tensors: None */
+  const kiln_dim *dims; /* of ints: what it is as a size, proved to be 0 or more; else unknown */
 } kiln_shape_list;
 
 /* A query: what a node's results would be, given what is known of its inputs. Not only for nodes:

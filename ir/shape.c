@@ -307,13 +307,16 @@ static kiln_dim known_size(const kiln_ir_value *value) {
   return size ? (kiln_dim)(intptr_t)size : KILN_DIM_UNKNOWN;
 }
 
+static const kiln_type *unwrapped(const kiln_type *type) {
+  return type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type;
+}
+
 /* The elements of a list value, where they are known one by one. */
 static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
-  const kiln_type *type = value->type;
-  if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
+  const kiln_type *type = unwrapped(value->type);
   if (type->kind != KILN_TYPE_LIST) return NULL;
-  bool ints = type->elems[0]->kind == KILN_TYPE_INT;
-  if (!ints && type->elems[0]->kind != KILN_TYPE_TENSOR) return NULL;
+  const bool ints = type->elems[0]->kind == KILN_TYPE_INT;
+  if (!ints && !kiln_type_is_tensor(unwrapped(type->elems[0]))) return NULL;
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   bool is_constant = constant && constant->tag == KILN_TAG_LIST;
   if (!is_constant &&
@@ -342,10 +345,11 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
     } else {
       tensors[i] = detail_of(value->node->graph, kiln_node_input(value->node, i));
     }
+    if (!ints) is_known[i] = item && item->tag == KILN_TAG_NONE;
   }
+  list->known = is_known;
   if (ints) {
     list->ints = numbers;
-    list->known = is_known;
     list->dims = dims;
   } else {
     list->tensors = tensors;

@@ -169,6 +169,44 @@ bool kiln__shape_gather(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, index->rank, index->sizes,
                           kiln__shape_is_contiguous(q, index));
 }
+/* index_select(self, dim, index): as many along the dimension as the index has. */
+bool kiln__shape_index_select(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
+  int64_t sizes[KILN_MAX_RANK];
+  int dim;
+  if (!self || !index || index->rank > 1 || self->rank == 0) return false;
+  if (!kiln__shape_dim(q, 1, self->rank, &dim)) return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  sizes[dim] = index->rank ? index->sizes[0] : 1;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
+}
+/* index(self, indices) where one is a tensor of integers: its dimensions instead of self's. */
+bool kiln__shape_index(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = NULL;
+  const kiln_shape_list *list = q->arg_count > 1 ? q->lists[1] : NULL;
+  int64_t sizes[KILN_MAX_RANK];
+  int dim = -1, rank = 0;
+  if (!self || !list || !list->tensors || list->count > self->rank) return false;
+  for (int i = 0; i < list->count; i++) {
+    if (list->known[i]) continue;
+    if (index || !list->tensors[i]) return false;
+    index = list->tensors[i];
+    dim = i;
+  }
+  const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
+  if (!counts || index->rank < 0 || self->rank - 1 + index->rank > KILN_MAX_RANK) return false;
+  for (int d = 0; d < self->rank; d++) {
+    if (d != dim) sizes[rank++] = self->sizes[d];
+    for (int k = 0; d == dim && k < index->rank; k++) sizes[rank++] = index->sizes[k];
+  }
+  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
+/* take(self, index): the index's sizes. */
+bool kiln__shape_take(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 1);
+  if (!self || !index) return false;
+  return kiln__shape_give(q, 0, self->dtype, index->rank, index->sizes, true);
+}
 /* topk(self, k, dim): values and places, k of them along dim. */
 bool kiln__shape_topk(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);

@@ -32,10 +32,13 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   kiln_group_info *info = attr->u.pointer;
   info->hits = guard ? guard->hits : 0;
   info->misses = guard ? guard->misses : 0;
-  if (info->code) return kiln_group_describe(node, info, arena, out);
-  info->callable = (kiln_callable){
-      .name = info->name, .get_plan = get_group_plan, .arg_count = node->input_count};
-  *out_interpreted = &info->callable;
+  if (info->code) KILN_TRY(kiln_group_describe(node, info, arena, out));
+  if (info->code && !info->code->info.can_fault) return NULL;
+  info->callable = (kiln_callable){.name = info->name,
+                                   .get_plan = get_group_plan,
+                                   .arg_count = node->input_count,
+                                   .is_part = true};
+  *(info->code ? &out->interpreted : out_interpreted) = &info->callable;
   return emit(job, kiln_node_graph(node, "Subgraph"), info->name, NULL, NULL, &info->plan);
 }
 
@@ -274,6 +277,7 @@ static kiln_status *make_region(kiln_compile_job *j, const kiln_node *node, kiln
   region->base_depth = region->level = j->depth + 1;
   region->callable.call_counter = kiln_counter_book_new(&j->jit->book, 1);
   region->callable.arg_count = kiln_graph_input_count(subgraph);
+  region->callable.is_part = true;
   region->seen = find_seen(j, node);
   *out = region;
   kiln_node *tuple = kiln_node_create_id(subgraph, KILN_OP_prim_TupleConstruct);

@@ -29,8 +29,11 @@ static bool is_good_list(const kiln_fusion *f, const kiln_ir_value *v) {
   return v->node->block == f->block && v->node != f->block->param && v->use_count == 1 &&
          f->nodes[v->node->mark - 1].fusible;
 }
+/* Some of which may be None. */
 static bool is_list_of_tensors(const kiln_ir_value *v) {
-  return v->type->kind == KILN_TYPE_LIST && v->type->elems[0]->kind == KILN_TYPE_TENSOR;
+  if (v->type->kind != KILN_TYPE_LIST) return false;
+  const kiln_type *elem = v->type->elems[0];
+  return kiln_type_is_tensor(elem->kind == KILN_TYPE_OPTIONAL ? elem->elems[0] : elem);
 }
 
 static kiln_reason check_values(const kiln_fusion *f, kiln_node *n) {

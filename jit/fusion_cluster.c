@@ -255,7 +255,8 @@ static int64_t numel_of(const kiln_ir_value *v) {
 /* It gives each element several times, and not only in its last dimensions, along which code stays
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
-  if (kiln_codegen_contracts(n->op)) return true; /* asks for them again */
+  if (kiln_codegen_contracts(n->op)) return true;
+  if (n->op->flags & KILN_OP_GATHERS) return true; /* it may */
   if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
   const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
   if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
@@ -273,12 +274,14 @@ static bool gives_again(const kiln_node *n) {
 }
 
 /* Whether a reader in the group asks for elements of the node again and again. What a view hands on
- * does too. */
+ * does too; an index is read as its reader's elements are. */
 static bool is_read_again(partition *p, int node) {
   const kiln_fusion *f = p->f;
   for (int k = 0; k < f->nodes[node].next.count; k++) {
     const kiln_fusion_node *to = &f->nodes[f->nodes[node].next.data[k]];
-    if (to->cluster == p->group && to->repeats) return true;
+    if (to->cluster != p->group || !to->repeats) continue;
+    const bool gathers = to->node->op->flags & KILN_OP_GATHERS;
+    if (!gathers || kiln_node_input(to->node, 0)->node == f->nodes[node].node) return true;
   }
   return false;
 }
@@ -428,17 +431,21 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 
 /* -- Which groups can be lowered as a whole -- */
 
-/* A group that cannot is to be formed without what changes where elements stand; or without joins,
- * where they are the cause: views have no parts. */
+/* A group that cannot is to be formed without what changes where elements stand, or without joins,
+ * where they are the cause: views have no parts; then without its product, which a kernel would
+ * make slowly. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
-  if (!c->has_maps || c->work < f->pass->env->flags.min_group_size) return true;
+  if (!c->rows.product && (!c->has_maps || c->work < f->pass->env->flags.min_group_size))
+    return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
-    if (!kiln__fusion_is_map(f->nodes[m].node)) continue;
+    const bool product = kiln_codegen_contracts(f->nodes[m].node->op);
+    if (!kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
+    if (product && c->has_maps && reason != KILN_REASON_product_by_kernel) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);

@@ -35,6 +35,25 @@ static void add_data_edges(kiln_fusion *f) {
   }
 }
 
+/* An index out of bounds is told between the effects before and behind: what has raised has left
+ * no more of them than the plain interpreter leaves. */
+static void add_fault_edges(kiln_fusion *f) {
+  const kiln_alias *alias = kiln_pass_alias(f->pass);
+  int effect = -1;
+  kiln_vec_int since = {0};
+  for (int i = 0; i < f->count; i++) {
+    const kiln_node *n = f->nodes[i].node;
+    if (kiln_node_has_side_effects(n) || kiln_alias_node_writes(alias, n)) {
+      for (int k = 0; k < since.count; k++) add_edge(f, since.data[k], i);
+      kiln_vec_clear(&since);
+      effect = i;
+    } else if (f->nodes[i].fusible && n->op->flags & KILN_OP_GATHERS) {
+      add_edge(f, effect, i);
+      kiln_vec_push(f->arena, &since, i);
+    }
+  }
+}
+
 /* Side effects keep their order, and so do random numbers. */
 static void add_effect_edges(kiln_fusion *f) {
   int effect = -1, random = -1;
@@ -108,5 +127,6 @@ static void add_barriers(kiln_fusion *f) {
 void kiln__fusion_order(kiln_fusion *f) {
   add_data_edges(f);
   add_effect_edges(f);
+  add_fault_edges(f);
   if (!add_memory_edges(f)) add_barriers(f);
 }

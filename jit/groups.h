@@ -11,8 +11,9 @@
 /* What is known of one group for as long as the model lives; in the arena of its job. Its graph is
  * made again where it is asked for (jit/program.c). */
 typedef struct kiln_group_info {
-  kiln_callable callable; /* first; of a group without a kernel, whose operators are interpreted */
-  kiln_plan *plan;        /* of those; owned; NULL: it has a kernel, or was not emitted */
+  kiln_callable callable; /* first; of a group whose operators are interpreted: it has no kernel, or
+                           * one that can fault */
+  kiln_plan *plan;        /* of those; owned; NULL: they are not, or it was not emitted */
   struct kiln_group_slot *slot; /* jit/executor.h: has */
   const char *name;             /* "forward/TensorExprGroup_0" */
   const struct kiln_variant *variant;

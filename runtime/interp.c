@@ -505,6 +505,13 @@ static kiln_status *keep_in_future(kiln_call *call, kiln_frame *caller, kiln_ope
   return NULL;
 }
 
+/* Whether the operators that the instruction runs have told where they stand. */
+static bool is_told(const kiln_plan *plan, const kiln_instr *in, const kiln_status *status) {
+  const bool part =
+      in->op == KILN_INSTR_GROUP || (in->op == KILN_INSTR_CALL && plan->callables[in->x]->is_part);
+  return part && kiln_status_location(status);
+}
+
 /* Takes frames off until `base` is on top, or until one takes the error. Takes and returns
  * `status`; NULL: the frame on top goes on. */
 static __attribute__((noinline)) kiln_status *unwind(kiln_call *call, machine *m,
@@ -513,7 +520,7 @@ static __attribute__((noinline)) kiln_status *unwind(kiln_call *call, machine *m
     kiln_frame *f = m->top;
     const kiln_source_range *range =
         f->plan->ranges ? f->plan->ranges[f->pc - 1 - f->plan->code] : NULL;
-    if (range) {
+    if (range && !is_told(f->plan, f->pc - 1, status)) {
       status = kiln_status_at(status, kiln_source_range_loc(range));
       status = kiln_source_range_trace(range, status);
     }

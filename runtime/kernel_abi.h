@@ -4,13 +4,17 @@
  * holds no address and calls nothing outside itself. One call covers a box of the kernel's grid,
  * whose three axes are its outermost parallel loops (loop.h); their extents are in
  * kiln_kernel_info. Calls on disjoint boxes may run at the same time on the same args (scratch is
- * then one block for each call). A kernel cannot fail. It needs no stack worth mentioning and keeps
- * no state.
+ * then one block for each call). It needs no stack worth mentioning and keeps no state.
+ *
+ * A kernel can fail in one way: an index that it checks is out of bounds (`can_fault`). It reads
+ * nothing out of bounds, goes on, and sets the fault word. None of its outputs is of use then; its
+ * inputs are as they were, so that who called it can compute them again and has the complaint.
  *
  * Objects outlive the process that made them, so this page has a version: it is in the name that a
  * kernel's object gives it, and the loader finds no other. Whatever changes here raises it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,8 +24,8 @@ typedef union kiln_kernel_scalar {
   double f;
 } kiln_kernel_scalar;
 
-/* Kernels are called this and the digest of their loop IR: 3 is the version. */
-#define KILN_KERNEL_SYMBOL "kiln_k3_"
+/* Kernels are called this and the digest of their loop IR: 4 is the version. */
+#define KILN_KERNEL_SYMBOL "kiln_k4_"
 enum { KILN_KERNEL_SYMBOL_BYTES = sizeof KILN_KERNEL_SYMBOL + 32 };
 
 typedef struct kiln_kernel_args {
@@ -30,14 +34,16 @@ typedef struct kiln_kernel_args {
   const int64_t *symbols;            /* what s0, s1, ... of its dimensions are; NULL: it has none */
   void *scratch;                     /* scratch_bytes, 64-byte aligned; NULL when 0 */
   const void *closure;               /* the group's closure: the evaluator's program, else NULL */
+  uint32_t *fault; /* 0; a kernel that can fault makes it 1, several calls at a time */
 } kiln_kernel_args;
 #ifdef __x86_64__
-_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 3");
-_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 3");
-_Static_assert(offsetof(kiln_kernel_args, symbols) == 16, "version 3");
-_Static_assert(offsetof(kiln_kernel_args, scratch) == 24, "version 3");
-_Static_assert(offsetof(kiln_kernel_args, closure) == 32, "version 3");
-_Static_assert(sizeof(kiln_kernel_args) == 40 && sizeof(kiln_kernel_scalar) == 8, "version 3");
+_Static_assert(offsetof(kiln_kernel_args, data) == 0, "version 4");
+_Static_assert(offsetof(kiln_kernel_args, scalars) == 8, "version 4");
+_Static_assert(offsetof(kiln_kernel_args, symbols) == 16, "version 4");
+_Static_assert(offsetof(kiln_kernel_args, scratch) == 24, "version 4");
+_Static_assert(offsetof(kiln_kernel_args, closure) == 32, "version 4");
+_Static_assert(offsetof(kiln_kernel_args, fault) == 40, "version 4");
+_Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 4");
 #endif
 
 /* A box of a kernel's grid: iterations [begin, end) of each axis. A kernel reads the axes that it
@@ -46,9 +52,9 @@ enum { KILN_KERNEL_AXES = 3 };
 typedef struct kiln_kernel_box {
   int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
 } kiln_kernel_box;
-_Static_assert(offsetof(kiln_kernel_box, begin) == 0, "version 3");
-_Static_assert(offsetof(kiln_kernel_box, end) == 24, "version 3");
-_Static_assert(sizeof(kiln_kernel_box) == 48, "version 3");
+_Static_assert(offsetof(kiln_kernel_box, begin) == 0, "version 4");
+_Static_assert(offsetof(kiln_kernel_box, end) == 24, "version 4");
+_Static_assert(sizeof(kiln_kernel_box) == 48, "version 4");
 
 typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, const kiln_kernel_box *box);
 
@@ -60,7 +66,8 @@ typedef void (*kiln_kernel_fn)(const kiln_kernel_args *args, const kiln_kernel_b
  *   - for each scalar: a double of f64, else an int64 (of bool 0 or 1);
  *   - for each symbol: an int64;
  *   - where local buffers take more than KILN_GPU_LOCAL_BYTES, or no number of them: the
- *     address of scratch (global memory, 64-byte aligned), scratch_bytes for each thread.
+ *     address of scratch (global memory, 64-byte aligned), scratch_bytes for each thread;
+ *   - where the kernel can fault: the address of the fault word (global memory).
  *
  * It is launched with any number of blocks, and of threads in each, along x. Each nest's
  * iterations, of which the last loop's count fastest, go to the threads in turn: thread t of n
@@ -103,6 +110,7 @@ typedef struct kiln_kernel_info {
   int output_count; /* tensors; data[input_count + i] is output i, allocated by the caller */
   int scalar_count;
   int symbol_count;
+  bool can_fault;                        /* then it has no donors */
   kiln_kernel_work work;                 /* of a kernel without symbols */
   const struct kiln_kernel_shape *shape; /* else what it is made of (kernel_shape.h) */
   /* Donation: the inputs, bits 1 << i, in whose memory each of the first outputs may be written.

@@ -94,6 +94,8 @@ typedef struct kiln_callable {
   int arg_count;
   uint32_t call_counter; /* runtime/counter.h; 0: not counted */
   kiln_fork_flag fork;   /* of the function of a FORK */
+  bool is_part; /* of the plan's own function: its ranges tell the whole way to what they stand for
+                 */
 } kiln_callable;
 
 enum { KILN_GROUP_DIMS = 512 };
@@ -121,7 +123,9 @@ typedef struct kiln_group {
   const kiln_device *device;
   kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
   const void *closure; /* of the evaluator back end; else NULL */
-  int input_count;     /* tensors and scalars, as kiln_kernel_args wants them */
+  /* Its operators, of a kernel that can fault: they run where it did. Else NULL. */
+  const kiln_callable *interpreted;
+  int input_count; /* tensors and scalars, as kiln_kernel_args wants them */
   int output_count;
   const kiln_group_output *outputs;
   kiln_kernel_work work;

@@ -22,7 +22,7 @@ from ptx_c import HEAD, as_c
 
 GPUS = ['sm_80', 'sm_90']
 BLOCKS, THREADS = 3, 5 # of the launch, which few numbers of iterations fit
-UNITS = ['ptx', 'kernel', 'reduce']
+UNITS = ['ptx', 'kernel', 'reduce', 'gather']
 JOBS = os.cpu_count()
 CC = os.environ.get('CC', 'cc').split()[-1]
 
@@ -43,15 +43,15 @@ class Case:
             self.ptx = f.read()
         with open(path[:-4] + '.case', 'rb') as f:
             head, _, data = f.read().partition(b'\n\n')
-        self.tensors, self.numbers, self.scratch, at = [], [], 0, 0
+        self.tensors, self.numbers, self.fault, self.scratch, at = [], [], None, 0, 0
         for line in head.decode().splitlines():
             kind, dtype, value = line.split()
             if kind in ('in', 'out'):
                 size = int(value) * SIZES[dtype]
                 self.tensors.append((kind, dtype, data[at:at + size]))
                 at += size
-            elif kind == 'scratch':
-                self.scratch = int(value)
+            elif kind in ('scratch', 'fault'):
+                setattr(self, kind, int(value))
             else:
                 self.numbers.append(int(value) & (1 << 64) - 1)
         assert at == len(data), path
@@ -75,9 +75,12 @@ def run_case(library, case, parameters):
     buffers = [ctypes.create_string_buffer(data if kind == 'in' else b'\xa5' * len(data), len(data))
                for kind, _, data in case.tensors]
     scratch = ctypes.create_string_buffer(case.scratch * BLOCKS * THREADS + 64)
+    fault, faults = ctypes.c_uint32(0), case.fault is not None
     words = [ctypes.addressof(b) for b in buffers] + case.numbers
-    if len(words) < parameters:
+    if len(words) + faults < parameters:
         words.append(ctypes.addressof(scratch) + 63 & ~63)
+    if faults:
+        words.append(ctypes.addressof(fault))
     if len(words) != parameters:
         return '%d parameters, not %d' % (parameters, len(words))
     args = (ctypes.c_uint64 * len(words))(*words)
@@ -85,7 +88,7 @@ def run_case(library, case, parameters):
     for i, (kind, dtype, data) in enumerate(case.tensors):
         if kind == 'out' and not same(dtype, buffers[i].raw, data):
             return 'b%d differs' % i
-    return None
+    return 'the fault word is %d' % fault.value if faults and fault.value != case.fault else None
 
 
 def run_all(folder, cases, number):

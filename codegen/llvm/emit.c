@@ -23,6 +23,7 @@ const kiln__llvm_target kiln__llvm_gpus[KILN__LLVM_GPUS] = {
 static LLVMValueRef load_uniform(const kiln__llvm_emitter *e, const nest_state *s,
                                  const kiln_loop_inst *inst, int level) {
   LLVMValueRef address = address_of(e, s, inst, level);
+  if (inst->op == KILN_LOOP_gather) address = kiln__llvm_emit_row(e, inst, address);
   LLVMValueRef value =
       LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), address, "");
   return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
@@ -50,7 +51,10 @@ static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const 
   LLVMTypeRef type = memory_vector(e, dtype);
   LLVMValueRef value;
   const int align = kiln_loop_size(dtype);
-  if (a->step != 1) {
+  if (a->lanes) {
+    LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__llvm_emit_index(e, 1));
+    value = kiln__llvm_emit_gather(e, a->inst, a->at, a->step, last);
+  } else if (a->step != 1) {
     value = load_gather(e, s, a);
   } else if (s->mask) {
     value = load_masked(e, type, a->at, align, s->mask);
@@ -80,13 +84,18 @@ static void copy_masked(kiln__llvm_emitter *e, const access *a, LLVMValueRef mas
     store_aligned(e, load_masked(e, type, a->at, align, mask), a->buffer, align);
 }
 
+/* Of loads or stores. */
+static bool is_contiguous(const access *a, bool store) {
+  return a->step == 1 && !a->lanes && (a->inst->op == KILN_LOOP_store) == store;
+}
+
 /* The elements of a partial step, of all contiguous loads, or of all such stores. */
-static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, kiln_loop_opcode op) {
+static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, bool stores) {
   LLVMValueRef mask = NULL;
   bool single = false;
   for (int i = 0; i < s->access_count; i++) {
     const access *a = &s->accesses[i];
-    if (a->step != 1 || a->inst->op != op) continue;
+    if (!is_contiguous(a, stores)) continue;
     if (!has_masks(e, a->inst->dtype)) {
       single = true;
       continue;
@@ -98,7 +107,7 @@ static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, kiln_loop_o
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   for (int i = 0; i < s->access_count; i++) {
     const access *a = &s->accesses[i];
-    if (a->step != 1 || a->inst->op != op || has_masks(e, a->inst->dtype)) continue;
+    if (!is_contiguous(a, stores) || has_masks(e, a->inst->dtype)) continue;
     copy_element(e, a, l.counter);
   }
   loop_end(e, l, 1, s->left);
@@ -128,10 +137,15 @@ void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     if (s->levels[i] != level || inst->op == KILN_LOOP_store) continue;
-    e->values[i] = inst->op == KILN_LOOP_load    ? load_uniform(e, s, inst, level)
+    e->values[i] = kiln_loop_is_access(inst)     ? load_uniform(e, s, inst, level)
                    : inst->op == KILN_LOOP_index ? indices_of(e, s, inst, level, -1)
+                   : inst->op == KILN_LOOP_check ? kiln__llvm_emit_check(e, inst, NULL)
                                                  : kiln__llvm_emit_value(e, inst);
   }
+}
+
+static LLVMValueRef lanes_left(const kiln__llvm_emitter *e, const nest_state *s) {
+  return s->mask ? s->mask : kiln__llvm_emit_mask(e, s->left);
 }
 
 /* What the innermost level computes, in order; loads and stores through s->accesses. */
@@ -146,32 +160,34 @@ static void emit_body(kiln__llvm_emitter *e, nest_state *s) {
       e->values[i] = emit_load(e, s, &s->accesses[next]);
     } else if (s->levels[i] == s->rank) {
       e->values[i] = inst->op == KILN_LOOP_index ? indices_of(e, s, inst, s->rank, s->rank - 1)
-                                                 : kiln__llvm_emit_value(e, inst);
+                     : inst->op == KILN_LOOP_check
+                         ? kiln__llvm_emit_check(e, inst, lanes_left(e, s))
+                         : kiln__llvm_emit_value(e, inst);
     }
     next += moves;
   }
 }
 
-static bool has_contiguous(const nest_state *s, kiln_loop_opcode op) {
+static bool has_contiguous(const nest_state *s, bool store) {
   for (int i = 0; i < s->access_count; i++)
-    if (s->accesses[i].step == 1 && s->accesses[i].inst->op == op) return true;
+    if (is_contiguous(&s->accesses[i], store)) return true;
   return false;
 }
 
 /* Where masks are dear: a partial step's loads are copied to their buffers first, and `at` becomes
  * the place or the buffer. */
 static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
-  if (!has_contiguous(s, KILN_LOOP_load)) return;
+  if (!has_contiguous(s, false)) return;
   LLVMBasicBlockRef prepare = new_block(e), body = new_block(e), head = LL->GetInsertBlock(BUILD);
   LL->BuildCondBr(BUILD, s->full, body, prepare);
   LL->PositionBuilderAtEnd(BUILD, prepare);
-  copy_partial(e, s, KILN_LOOP_load);
+  copy_partial(e, s, false);
   LLVMBasicBlockRef prepared = LL->GetInsertBlock(BUILD);
   LL->BuildBr(BUILD, body);
   LL->PositionBuilderAtEnd(BUILD, body);
   for (int i = 0; i < s->access_count; i++) {
     access *a = &s->accesses[i];
-    if (a->step != 1 || a->inst->op != KILN_LOOP_load) continue;
+    if (!is_contiguous(a, false)) continue;
     LLVMValueRef phi = LL->BuildPhi(BUILD, e->ptr, "");
     LL->AddIncoming(phi, &a->at, &head, 1);
     LL->AddIncoming(phi, &a->buffer, &prepared, 1);
@@ -180,7 +196,7 @@ static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
 }
 
 static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
-  if (!has_contiguous(s, KILN_LOOP_store)) return;
+  if (!has_contiguous(s, true)) return;
   LLVMBasicBlockRef all = new_block(e), drain = new_block(e), done = new_block(e);
   LL->BuildCondBr(BUILD, s->full, all, drain);
   LL->PositionBuilderAtEnd(BUILD, all);
@@ -190,7 +206,7 @@ static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
   }
   LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, drain);
-  copy_partial(e, s, KILN_LOOP_store);
+  copy_partial(e, s, true);
   LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, done);
 }
@@ -198,8 +214,12 @@ static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
 static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
                        LLVMValueRef last) {
   int inner = s->rank - 1;
-  for (int i = 0; i < s->access_count; i++)
-    s->accesses[i].row = address_of(e, s, s->accesses[i].inst, inner);
+  for (int i = 0; i < s->access_count; i++) {
+    access *a = &s->accesses[i];
+    a->row = address_of(e, s, a->inst, inner);
+    if (a->inst->op == KILN_LOOP_gather && !a->lanes)
+      a->row = kiln__llvm_emit_row(e, a->inst, a->row);
+  }
   loop l = loop_begin(e, first);
   s->counters[inner] = l.counter;
   s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
@@ -262,13 +282,14 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     bool is_store = inst->op == KILN_LOOP_store;
-    if (!is_store && !(inst->op == KILN_LOOP_load && s->levels[i] == s->rank)) continue;
+    if (!is_store && !(kiln_loop_is_access(inst) && s->levels[i] == s->rank)) continue;
     kiln_dim step = inst->strides[inner];
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
+    a.lanes = inst->op == KILN_LOOP_gather && s->levels[inst->args[0]] == s->rank;
     bool scatters = is_store && step != 1;
     const bool waits = is_store && has_masks(e, inst->dtype);
-    if (scatters || (step == 1 && !waits && !e->target->masks))
+    if (scatters || (step == 1 && !waits && !a.lanes && !e->target->masks))
       a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
@@ -401,6 +422,9 @@ static void load_arguments(kiln__llvm_emitter *e, LLVMValueRef args) {
     for (int i = 0; i < fn->scalars.count; i++)
       e->scalars[i] =
           load_element(e, kiln__llvm_emit_argument_type(e, fn->scalars.data[i]), scalars, i);
+  }
+  if (kiln_loop_can_fault(fn)) {
+    e->fault = load_field(e, e->ptr, args, offsetof(kiln_kernel_args, fault));
   }
   kiln__llvm_emit_steps(e);
   if (fn->buffers.count > fn->input_count + fn->output_count)

@@ -16,9 +16,10 @@ typedef struct kiln__llvm_emitter {
   LLVMValueRef *steps;    /* of its program: the values, i64 */
   const kiln__llvm_target *target;
   LLVMTypeRef i1, i8, i32, i64, ptr;
-  LLVMValueRef *data;                                          /* first element of each buffer */
-  LLVMValueRef *scalars;                                       /* i64 or double */
-  int axes;                                                    /* of the kernel's grid */
+  LLVMValueRef *data;    /* first element of each buffer */
+  LLVMValueRef *scalars; /* i64 or double */
+  LLVMValueRef fault;    /* the address of the fault word; of a kernel that can fault */
+  int axes;              /* of the kernel's grid */
   LLVMValueRef begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES]; /* of the box */
   LLVMBasicBlockRef entry; /* allocas; ends with a branch to `start` when all is emitted */
   LLVMBasicBlockRef start;

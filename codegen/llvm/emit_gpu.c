@@ -29,7 +29,8 @@ static bool needs_scratch(const kiln_loop_flat *kernel) {
 
 kiln_status *kiln__llvm_gpu_fits(const kiln_loop_flat *kernel) {
   const int64_t count = (int64_t)tensor_count(kernel->fn) + kernel->fn->scalars.count +
-                        symbol_count(kernel) + needs_scratch(kernel);
+                        symbol_count(kernel) + needs_scratch(kernel) +
+                        kiln_loop_can_fault(kernel->fn);
   if (count > KILN_GPU_PARAMETERS)
     return KILN_ERROR(KILN_UNSUPPORTED, "the kernel takes %lld parameters, a GPU's has %d",
                       (long long)count, KILN_GPU_PARAMETERS);
@@ -47,6 +48,7 @@ static int parameter_types(const kiln__llvm_emitter *e, LLVMTypeRef *out_types) 
     out_types[count++] = kiln__llvm_emit_argument_type(e, fn->scalars.data[i]);
   for (int i = 0; i < symbol_count(e->kernel); i++) out_types[count++] = e->i64;
   if (needs_scratch(e->kernel)) out_types[count++] = pointer;
+  if (kiln_loop_can_fault(fn)) out_types[count++] = pointer;
   return count;
 }
 
@@ -81,11 +83,12 @@ static void take_parameters(kiln__llvm_emitter *e, const threads *t) {
   if (needs_scratch(e->kernel)) {
     LLVMValueRef bytes = kiln__llvm_emit_dim(e, local_bytes(e->kernel));
     LLVMValueRef own = binary(e, LLVMMul, t->self, bytes);
-    LLVMValueRef scratch = LL->GetParam(e->function, next);
+    LLVMValueRef scratch = LL->GetParam(e->function, next++);
     kiln__llvm_emit_locals(e, LL->BuildGEP2(BUILD, e->i8, scratch, &own, 1, ""));
   } else if (fn->buffers.count > tensor_count(fn)) {
     kiln__llvm_emit_locals(e, kiln__llvm_emit_stack(e, KILN_DTYPE_U8, local_bytes(e->kernel)));
   }
+  if (kiln_loop_can_fault(fn)) e->fault = LL->GetParam(e->function, next);
 }
 
 /* -- Nests -- */

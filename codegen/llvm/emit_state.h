@@ -13,6 +13,7 @@ typedef struct access {
   LLVMValueRef at;     /* address of this step's first element */
   LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
   LLVMValueRef value;  /* of a store that waits for the end of its step; or NULL */
+  bool lanes;          /* a gather whose index moves with the innermost loop */
 } access;
 
 typedef struct nest_state {
@@ -60,6 +61,11 @@ static inline LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dty
 }
 static inline LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
   return kiln__llvm_emit_vector_of(e, kiln__llvm_emit_memory_type(e, dtype));
+}
+
+static inline LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vector, int lane) {
+  if (e->width == 1) return vector;
+  return LL->BuildExtractElement(BUILD, vector, LL->ConstInt(e->i32, (unsigned)lane, 0), "");
 }
 
 /* A counted loop around what the caller emits: loop_begin leaves the builder in its body and
@@ -173,6 +179,19 @@ static inline void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value
                                  LLVMValueRef address, int align) {
   LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
 }
+
+/* -- emit_gather.c -- */
+
+/* A check: `mask` has the lanes that exist; NULL: all do, or all are alike. */
+LLVMValueRef kiln__llvm_emit_check(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
+                                   LLVMValueRef mask);
+/* The address of a gather whose lanes have one index; `at` is that of its map. */
+LLVMValueRef kiln__llvm_emit_row(const kiln__llvm_emitter *e, const kiln_loop_inst *inst,
+                                 LLVMValueRef at);
+/* What it reads where each lane has an index; lanes are `step` apart from `at` on, of which those
+ * behind `last` (NULL: there are none) read at its place. */
+LLVMValueRef kiln__llvm_emit_gather(const kiln__llvm_emitter *e, const kiln_loop_inst *inst,
+                                    LLVMValueRef at, kiln_dim step, LLVMValueRef last);
 
 /* What stands in that many of the nest's loops, before the next. */
 void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level);

@@ -21,11 +21,6 @@ typedef struct range {
 
 /* -- Small parts -- */
 
-static LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vector, int lane) {
-  if (e->width == 1) return vector;
-  return LL->BuildExtractElement(BUILD, vector, LL->ConstInt(e->i32, (unsigned)lane, 0), "");
-}
-
 static bool is_loop(const tree *t, int i) {
   return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
 }
@@ -86,6 +81,12 @@ static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const plac
   return value;
 }
 
+/* Whether a value may differ from lane to lane. */
+static bool has_lanes(const tree *t, int value, const place *p) {
+  if (p->loop < 0) return false;
+  return p->loop < t->nest->rank ? t->s->levels[value] > p->loop : t->scopes.depth[value] > p->loop;
+}
+
 LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, LLVMValueRef at) {
   kiln__llvm_emitter *e = t->e;
   const kiln_loop_inst *inst = &t->nest->body.data[number];
@@ -93,6 +94,14 @@ LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, 
   LLVMTypeRef type = memory_vector(e, inst->dtype);
   LLVMValueRef value;
   const kiln_dim step = p->loop < 0 ? 0 : inst->strides[p->loop];
+  if (inst->op == KILN_LOOP_gather) {
+    if (has_lanes(t, inst->args[0], p)) {
+      LLVMValueRef one = kiln__llvm_emit_index(e, 1);
+      LLVMValueRef last = p->left ? binary(e, LLVMSub, p->left, one) : NULL;
+      return from_memory(e, inst->dtype, kiln__llvm_emit_gather(e, inst, at, step, last));
+    }
+    at = kiln__llvm_emit_row(e, inst, at);
+  }
   if (step == 0) {
     value = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, inst->dtype), at, "");
     return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
@@ -548,16 +557,22 @@ static void emit_body_loop(const tree *t, int open, const place *p) {
   }
 }
 
-void kiln__llvm_emit_straight(const tree *t, int i, const place *p) {
-  kiln__llvm_emitter *e = t->e;
+static LLVMValueRef value_at(const tree *t, int i, const place *p) {
   const kiln_loop_inst *inst = &t->nest->body.data[i];
-  if (inst->op == KILN_LOOP_store) {
+  switch (inst->op) {
+    case KILN_LOOP_load:
+    case KILN_LOOP_gather: return emit_load(t, i, p);
+    case KILN_LOOP_index: return indices_of(t->e, t->s, inst, t->scopes.depth[i], p->loop);
+    case KILN_LOOP_check: return kiln__llvm_emit_check(t->e, inst, p->left ? p->mask : NULL);
+    default: return kiln__llvm_emit_value(t->e, inst);
+  }
+}
+
+void kiln__llvm_emit_straight(const tree *t, int i, const place *p) {
+  if (t->nest->body.data[i].op == KILN_LOOP_store) {
     emit_store(t, i, p);
   } else {
-    e->values[i] = inst->op == KILN_LOOP_load ? emit_load(t, i, p)
-                   : inst->op == KILN_LOOP_index
-                       ? indices_of(e, t->s, inst, t->scopes.depth[i], p->loop)
-                       : kiln__llvm_emit_value(e, inst);
+    t->e->values[i] = value_at(t, i, p);
   }
 }
 

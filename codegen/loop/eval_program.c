@@ -41,6 +41,11 @@ static void choose_function(eval_inst *e, const kiln_loop_nest *from,
       break;
     case KILN_LOOP_RULE_STORE: e->kind = EVAL_STORE; break;
     case KILN_LOOP_RULE_CAST: e->fn = cast_fn(table, operand, inst->dtype); break;
+    case KILN_LOOP_RULE_CHECK: e->kind = EVAL_CHECK; break;
+    case KILN_LOOP_RULE_GATHER:
+      e->kind = EVAL_GATHER;
+      if (inst->dtype == KILN_DTYPE_BOOL) e->fn = table->casts[EVAL_TYPE_BOOL][EVAL_TYPE_BOOL];
+      break;
     case KILN_LOOP_RULE_SAME:
     case KILN_LOOP_RULE_COMPARE: e->fn = table->ops[inst->op][type_index(operand)]; break;
     case KILN_LOOP_RULE_SELECT: e->fn = table->select[__builtin_ctz((unsigned)e->size)]; break;
@@ -154,6 +159,10 @@ static void find_operands(eval_nest *nest) {
       e->operands[a] = a > 0 ? e->operands[0] : 2 * i;
       if (a >= kiln_loop_ops[e->inst.op].arity) continue;
       eval_inst *value = &nest->body[e->inst.args[a]];
+      if (e->kind == EVAL_GATHER) { /* reads the indices as they are */
+        e->operands[a] = 2 * e->inst.args[a];
+        continue;
+      }
       const bool wide = value->values == EVAL_EACH_ROW && e->iterations & EVAL_EACH_COLUMN;
       e->operands[a] = 2 * e->inst.args[a] + wide;
       value->spreads |= (e->iterations & ~value->values) != 0;
@@ -190,7 +199,7 @@ static void find_in_place(eval_nest *nest, const sorted *s, const int *ends, kil
   int *stores = KILN_NEW_ARRAY(arena, int, nest->count + 2);
   for (int i = 0; i < nest->count; i++) {
     eval_inst *e = &nest->body[i];
-    loads[i + 1] = loads[i] + (e->kind == EVAL_LOAD);
+    loads[i + 1] = loads[i] + (e->kind == EVAL_LOAD || e->kind == EVAL_GATHER);
     if (e->kind != EVAL_STORE) continue;
     const int from = e->inst.args[0];
     eval_inst *value = &nest->body[from];
@@ -252,7 +261,8 @@ static void give_slot(slot_pool *s, int pointer, int size) {
 
 static bool has_slot(const eval_inst *e) {
   return e->kind == EVAL_CALL || e->kind == EVAL_LOAD || e->kind == EVAL_LEAF ||
-         e->kind == EVAL_INDEX || e->kind == EVAL_REDUCE;
+         e->kind == EVAL_INDEX || e->kind == EVAL_CHECK || e->kind == EVAL_GATHER ||
+         e->kind == EVAL_REDUCE;
 }
 
 /* Those whose last reader is instruction `i` give theirs to who follows: to its own result too,

@@ -19,6 +19,8 @@ typedef enum eval_kind {
   EVAL_STORE,
   EVAL_LEAF, /* a number */
   EVAL_INDEX,
+  EVAL_CHECK,
+  EVAL_GATHER,
   EVAL_REDUCE,
   EVAL_OPEN,
   EVAL_END
@@ -30,7 +32,7 @@ enum { EVAL_EACH_ROW = 1, EVAL_EACH_COLUMN = 2 };
 typedef struct eval_inst {
   kiln_loop_inst inst;
   eval_kind kind;
-  eval_fn fn;   /* of CALL; of a load of bools */
+  eval_fn fn;   /* of CALL; of a load or gather of bools */
   int size;     /* of an element */
   int depth;    /* loops around it */
   int row_loop; /* the block's, of what has values for each; -1 */

@@ -84,6 +84,8 @@ enum { LANES = KILN_REDUCE_LANES };
 #define REDUCERS_SAME(name, classes, eval)
 #define REDUCERS_COMPARE(name, classes, eval)
 #define REDUCERS_SELECT(name, classes, eval)
+#define REDUCERS_CHECK(name, classes, eval)
+#define REDUCERS_GATHER(name, classes, eval)
 #define REDUCERS_FIND(name, classes, eval)
 #define REDUCERS_OPEN(name, classes, eval)
 #define REDUCERS_END(name, classes, eval)

@@ -165,6 +165,42 @@ static void run_index(const running *run, int i, const eval_inst *e) {
   }
 }
 
+/* -- Places that data tells -- */
+
+static void run_check(const running *run, int i, const eval_inst *e) {
+  const int64_t extent = number_of(run, e->inst.offset);
+  const int64_t *from = (const int64_t *)(const void *)run->pointers[e->operands[0]];
+  int64_t *r = (int64_t *)(void *)slot_of(run, 2 * i);
+  run->pointers[2 * i] = (char *)r;
+  bool good = true;
+  for (int n = count_of(run, e->iterations), k = 0; k < n; k++) {
+    const bool fits = (uint64_t)from[k] < (uint64_t)extent;
+    good &= fits;
+    r[k] = fits ? from[k] : 0;
+  }
+  if (!good) __atomic_store_n(run->args->fault, 1, __ATOMIC_RELAXED);
+}
+
+/* A row's elements go by one copy where they have one index. */
+static void run_gather(const running *run, int i, const eval_inst *e) {
+  const eval_inst *index = &run->nest->body[e->inst.args[0]];
+  const int64_t *at = (const int64_t *)(const void *)run->pointers[e->operands[0]];
+  const int64_t step = number_of(run, e->inst.imm.step) * e->size;
+  const eval_copy_fn copy = copy_of(run, e->size);
+  const area a = area_of(run, e);
+  const int per_column = index->values & EVAL_EACH_COLUMN ? 1 : 0;
+  const int per_row = !(index->values & EVAL_EACH_ROW) ? 0 : per_column ? run->columns : 1;
+  char *slot = slot_of(run, 2 * i), *r = slot;
+  run->pointers[2 * i] = slot;
+  for (int row = 0; row < a.rows; row++, at += per_row) {
+    const char *from = a.at + row * a.row * e->size;
+    const int pieces = per_column ? a.columns : 1, length = per_column ? 1 : a.columns;
+    for (int k = 0; k < pieces; k++, r += length * e->size)
+      copy(r, 1, from + k * a.column * e->size + at[k] * step, length > 1 ? a.column : 1, length);
+  }
+  if (e->fn) e->fn(slot, slot, slot, slot, a.rows * a.columns);
+}
+
 /* Gives a value to all of a block that may read it. */
 static void spread(const running *run, int i, const eval_inst *e) {
   const eval_copy_fn copy = copy_of(run, e->size);
@@ -290,6 +326,8 @@ static void run_range(running *run, int begin, int end) {
       case EVAL_STORE: run_store(run, e); break;
       case EVAL_LEAF: run_leaf(run, i, e); break;
       case EVAL_INDEX: run_index(run, i, e); break;
+      case EVAL_CHECK: run_check(run, i, e); break;
+      case EVAL_GATHER: run_gather(run, i, e); break;
       case EVAL_REDUCE: run_reduction(run, e); continue; /* its value is behind the loop */
       case EVAL_OPEN: run_loop(run, i), i = e->end; continue;
       case EVAL_END: break;

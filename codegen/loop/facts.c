@@ -112,6 +112,7 @@ double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
     case KILN_LOOP_dim: return 0;
     case KILN_LOOP_div:
     case KILN_LOOP_sqrt: return 0.15;
+    case KILN_LOOP_gather: return 0.2; /* a row's next elements less, those of other rows more */
     default: return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH ? 0.4 : 0.03;
   }
 }
@@ -269,7 +270,8 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
   kiln_kernel_info info = {.input_count = fn->input_count,
                            .output_count = fn->output_count,
                            .scalar_count = fn->scalars.count,
-                           .symbol_count = kiln_loop_symbol_count(fn)};
+                           .symbol_count = kiln_loop_symbol_count(fn),
+                           .can_fault = kiln_loop_can_fault(fn)};
   kiln_kernel_shape *shape =
       kiln_kernel_shape_create(arena, fn->dims, scratch, grid, p->count, p->runs, p->cost);
   if (!shape) return KILN_ERROR(KILN_UNSUPPORTED, "the kernel's sizes take too many steps");
@@ -278,9 +280,18 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
   } else if (!kiln_kernel_shape_work(shape, NULL, &info.work)) {
     return KILN_ERROR(KILN_UNSUPPORTED, "the kernel is larger than 64 bits can count");
   }
-  find_donors(fn, arena, info.donors);
+  if (!info.can_fault) find_donors(fn, arena, info.donors); /* who computes it again reads inputs */
   *out_info = info;
   return NULL;
+}
+
+bool kiln_loop_can_fault(const kiln_loop_fn *fn) {
+  bool checks = false;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    for (int i = 0; i < nest->body.count; i++) checks |= nest->body.data[i].op == KILN_LOOP_check;
+  }
+  return checks;
 }
 
 /* -- Dimensions as values -- */
@@ -303,8 +314,10 @@ int kiln_loop_symbol_count(const kiln_loop_fn *fn) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     count_symbols(fn, nest->rank, nest->extents, &symbols);
     for (int i = 0; i < nest->body.count; i++) {
-      count_symbols(fn, 1, &nest->body.data[i].offset, &symbols);
-      count_symbols(fn, KILN_LOOP_MAX_RANK, nest->body.data[i].strides, &symbols);
+      const kiln_loop_inst *inst = &nest->body.data[i];
+      count_symbols(fn, 1, &inst->offset, &symbols);
+      count_symbols(fn, KILN_LOOP_MAX_RANK, inst->strides, &symbols);
+      if (inst->op == KILN_LOOP_gather) count_symbols(fn, 1, &inst->imm.step, &symbols);
     }
   }
   return symbols;
@@ -336,6 +349,7 @@ static void flatten_nest(dim_list *list, kiln_loop_nest *nest) {
     inst->offset = flat_dim(list, inst->offset);
     for (int d = 0; d < KILN_LOOP_MAX_RANK; d++)
       inst->strides[d] = flat_dim(list, inst->strides[d]);
+    if (inst->op == KILN_LOOP_gather) inst->imm.step = flat_dim(list, inst->imm.step);
   }
 }
 

@@ -178,6 +178,21 @@ int kiln_loop_index(kiln_loop_fn *fn, kiln_loop_nest *nest, int64_t offset,
   return nest->body.count - 1;
 }
 
+int kiln_loop_check(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dim extent) {
+  kiln_loop_inst *inst = push(fn, nest, KILN_LOOP_check, KILN_DTYPE_I64);
+  inst->args[0] = value;
+  inst->offset = extent;
+  return nest->body.count - 1;
+}
+
+int kiln_loop_gather(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                     const int64_t *strides, int index, kiln_dim step) {
+  kiln_loop_inst *inst = push_access(fn, nest, KILN_LOOP_gather, buffer, offset, strides);
+  inst->args[0] = index;
+  inst->imm.step = step;
+  return nest->body.count - 1;
+}
+
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype) {
   kiln_dtype from = nest->body.data[value].dtype;
   if (from == dtype) return value;

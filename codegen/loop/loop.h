@@ -13,6 +13,15 @@
  * stores is loaded by another; within one, a local buffer is stored in one loop and loaded at the
  * same places behind it. cat is a split of the domain, chunk an offset, promotion a cast.
  *
+ * A load may also move with data: an index that is checked adds to the map's place. An embedding's
+ * rows of 64 are
+ *
+ *   %0 = load i64 b0 + 0 [1, 0]
+ *   %1 = check i64 %0 below 1000
+ *   %2 = gather f32 b1 + 0 [0, 1] at %1 * 64
+ *
+ * What is out of bounds becomes 0, and the kernel reports a fault: none of its results is of use.
+ *
  * softmax over rows of 64 is one nest over the rows and three loops: the greatest; exp(x -
  * greatest) into a local buffer and its sum; the quotient.
  *
@@ -44,6 +53,8 @@ typedef enum kiln_loop_rule {
   KILN_LOOP_RULE_SAME,
   KILN_LOOP_RULE_COMPARE,
   KILN_LOOP_RULE_SELECT,
+  KILN_LOOP_RULE_CHECK,
+  KILN_LOOP_RULE_GATHER,
   KILN_LOOP_RULE_REDUCE, /* operands alike, the result too */
   KILN_LOOP_RULE_FIND,   /* the same, but for a result of i64 */
   KILN_LOOP_RULE_OPEN,   /* of a loop in the body */
@@ -76,13 +87,15 @@ typedef struct kiln_loop_inst {
   kiln_loop_opcode op;
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
-  int index;        /* load, store: buffer; scalar: its number; REDUCE, FIND: how many loops */
-  kiln_dim offset;  /* of a map: load, store: elements from the buffer's first, and index; OPEN:
-                     * iterations; dim: it */
+  int index;        /* load, gather, store: buffer; scalar: its number; REDUCE, FIND: how many
+                     * loops */
+  kiln_dim offset;  /* of a map: load, gather, store: elements from the buffer's first, and index;
+                     * OPEN: iterations; dim: it; check: what the index is below */
   kiln_dim strides[KILN_LOOP_MAX_RANK]; /* of the nest's loops, then of those open in the body */
   union {
-    int64_t i; /* const of I and B */
-    double f;  /* const of F */
+    int64_t i;     /* const of I and B */
+    double f;      /* const of F */
+    kiln_dim step; /* gather: elements of the buffer for one of the index */
   } imm;
 } kiln_loop_inst;
 
@@ -147,6 +160,11 @@ int kiln_loop_const(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dtype dtype, do
 int kiln_loop_scalar(kiln_loop_fn *fn, kiln_loop_nest *nest, int scalar);
 int kiln_loop_dim(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_dim dim);
 int kiln_loop_index(kiln_loop_fn *fn, kiln_loop_nest *nest, int64_t offset, const int64_t *strides);
+/* An i64 that is below `extent`, which is at least 1. */
+int kiln_loop_check(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dim extent);
+/* A load that moves by `step` for each of `index`, a check. */
+int kiln_loop_gather(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t offset,
+                     const int64_t *strides, int index, kiln_dim step);
 /* No instruction when it has that type already; goes through f32 to and from f16 and bf16. */
 int kiln_loop_cast(kiln_loop_fn *fn, kiln_loop_nest *nest, int value, kiln_dtype dtype);
 /* An opcode of rule SAME, COMPARE or SELECT; unused operands are ignored. */
@@ -187,7 +205,7 @@ static inline bool kiln_loop_has_result(kiln_loop_opcode op) {
          kiln_loop_ops[op].rule < KILN_LOOP_RULE_OPEN;
 }
 static inline bool kiln_loop_is_access(const kiln_loop_inst *inst) {
-  return inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store;
+  return inst->op == KILN_LOOP_load || inst->op == KILN_LOOP_store || inst->op == KILN_LOOP_gather;
 }
 /* Whether it has an offset and strides, and so moves with loops. */
 static inline bool kiln_loop_has_map(const kiln_loop_inst *inst) {
@@ -201,6 +219,13 @@ static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
 /* Whether what is reduced are products of two. */
 static inline bool kiln_loop_multiplies(kiln_loop_opcode op) {
   return op == KILN_LOOP_dot || op == KILN_LOOP_contract;
+}
+
+/* Whether there is a contraction in it. */
+static inline bool kiln_loop_contracts(const kiln_loop_nest *nest) {
+  for (int i = 0; i < nest->body.count; i++)
+    if (nest->body.data[i].op == KILN_LOOP_contract) return true;
+  return false;
 }
 
 /* The loops of the body that move an access, innermost first, without those of one iteration and
@@ -243,6 +268,8 @@ int kiln_loop_nest_axes(const kiln_loop_nest *nest);
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
 /* Whether a box may cut the loop whose iterations a tile takes: few of them stay together. */
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
+/* Whether it checks an index. */
+bool kiln_loop_can_fault(const kiln_loop_fn *fn);
 /* Its symbols are s0 up to that number. */
 int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 

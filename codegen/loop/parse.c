@@ -161,9 +161,20 @@ static kiln_status *parse_inst_rest(parser *p, kiln_loop_nest *nest, kiln_loop_i
   if (inst->op == KILN_LOOP_dim) KILN_TRY(parse_dim(p, &inst->offset));
   if (inst->op == KILN_LOOP_scalar)
     KILN_TRY(parse_number_of(p, 'x', p->fn->scalars.count, &inst->index));
+  if (inst->op == KILN_LOOP_gather && !kiln_cursor_accept(&p->c, "at")) {
+    FAIL(p, "'at' was expected");
+  }
   for (int a = 0; a < info->arity; a++) {
     if (a) KILN_TRY(expect(p, ','));
     KILN_TRY(parse_number_of(p, '%', nest->body.count, &inst->args[a]));
+  }
+  if (inst->op == KILN_LOOP_gather) {
+    KILN_TRY(expect(p, '*'));
+    KILN_TRY(parse_dim(p, &inst->imm.step));
+  }
+  if (inst->op == KILN_LOOP_check) {
+    if (!kiln_cursor_accept(&p->c, "below")) FAIL(p, "'below' was expected");
+    KILN_TRY(parse_dim(p, &inst->offset));
   }
   if (kiln_loop_reduces(inst->op)) {
     int64_t loops;

@@ -108,8 +108,10 @@ static bool number_values(kiln_loop_nest *nest, kiln_arena *scratch, int *map) {
   return changed;
 }
 
-/* What is stored to a local buffer is needed where a load of it is. */
-static bool remove_dead(const kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_arena *scratch) {
+/* What is stored to a local buffer is needed where a load of it is; a check for its fault, once.
+ * `map`: what stands for each instruction. */
+static bool remove_dead(const kiln_loop_fn *fn, kiln_loop_nest *nest, const int *map,
+                        kiln_arena *scratch) {
   const int count = nest->body.count, first_local = fn->input_count + fn->output_count;
   bool *loaded = KILN_NEW_ARRAY(scratch, bool, fn->buffers.count + 1);
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
@@ -117,6 +119,7 @@ static bool remove_dead(const kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_arena
   for (int i = count - 1; i >= 0; i--) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst->op == KILN_LOOP_store) live[i] = inst->index < first_local || loaded[inst->index];
+    if (inst->op == KILN_LOOP_check) live[i] |= map[i] == i;
     if (!live[i]) continue;
     if (inst->op == KILN_LOOP_load) loaded[inst->index] = true;
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) live[inst->args[a]] = true;
@@ -131,7 +134,7 @@ kiln_status *kiln_loop_pass_cse(kiln_loop_fn *fn, kiln_arena *scratch, bool *out
     kiln_loop_nest *nest = fn->nests.data[n];
     int *map = KILN_NEW_ARRAY(scratch, int, nest->body.count + 1);
     if (number_values(nest, scratch, map)) *out_changed = true;
-    if (remove_dead(fn, nest, scratch)) *out_changed = true;
+    if (remove_dead(fn, nest, map, scratch)) *out_changed = true;
   }
   return NULL;
 }

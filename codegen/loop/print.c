@@ -19,6 +19,9 @@
  *         %1 = sum f32 %0 over 1
  *       }
  *
+ * An element at a place that data tells is `%2 = gather f32 b1 + 0 [0, 1] at %1 * 8`, which reads
+ * b1[8 * %1 + j], where `%1 = check i64 %0 below 64`.
+ *
  * Stores, loops and their ends are counted with the values: %3 comes behind that one. */
 #include <math.h>
 
@@ -92,8 +95,13 @@ static void print_inst(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
     kiln_text_putc(text, ' ');
     kiln_dim_print(text, fn->dims, inst->offset);
   }
+  if (inst->op == KILN_LOOP_gather) kiln_text_puts(text, " at");
   for (int a = 0; a < info->arity; a++)
     kiln_text_printf(text, "%s%%%d", a ? ", " : " ", inst->args[a]);
+  if (inst->op == KILN_LOOP_gather || inst->op == KILN_LOOP_check) {
+    kiln_text_puts(text, inst->op == KILN_LOOP_gather ? " * " : " below ");
+    kiln_dim_print(text, fn->dims, inst->op == KILN_LOOP_gather ? inst->imm.step : inst->offset);
+  }
   if (kiln_loop_reduces(inst->op)) kiln_text_printf(text, " over %d", inst->index);
   kiln_text_putc(text, '\n');
 }

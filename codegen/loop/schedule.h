@@ -53,6 +53,8 @@ typedef struct kiln_schedule {
  * and prints as nothing. */
 kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
                                    kiln_arena *arena);
+/* Whether the rules find a tile for all nests with contractions, whatever the machine. */
+bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch);
 kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena);
 /* Parses and verifies; an empty text is an empty schedule. KILN_INVALID_ARGUMENT with the line. */
 kiln_status *kiln_schedule_parse(kiln_str text, const kiln_loop_fn *fn, kiln_arena *arena,

@@ -198,3 +198,11 @@ kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *m
   }
   return s;
 }
+
+bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch) {
+  const kiln_machine any = {.lanes = 8, .registers = 16};
+  const kiln_schedule s = kiln_schedule_choose(fn, &any, scratch);
+  for (int n = 0; n < fn->nests.count; n++)
+    if (kiln_loop_contracts(fn->nests.data[n]) && s.nests[n].tile == 0) return false;
+  return true;
+}

@@ -54,6 +54,8 @@ static kiln_status *verify_access(const nest_check *n, int number) {
   if (inst->index < 0 || inst->index >= fn->buffers.count) REFUSE("%%%d: no such buffer", number);
   const kiln_loop_buffer *buffer = &fn->buffers.data[inst->index];
   const bool is_local = inst->index >= fn->input_count + fn->output_count;
+  if (inst->op == KILN_LOOP_gather && inst->index >= fn->input_count)
+    REFUSE("%%%d: b%d is no input", number, inst->index);
   if (!is_local && is_store == (inst->index < fn->input_count))
     REFUSE("%%%d: inputs are loaded, outputs stored", number);
   if (inst->dtype != buffer->dtype) REFUSE("%%%d: not the type of its buffer", number);
@@ -61,7 +63,13 @@ static kiln_status *verify_access(const nest_check *n, int number) {
   bool empty, none;
   KILN_TRY(distance(fn->dims, buffer->rank, buffer->sizes, buffer->strides, &last, &empty));
   KILN_TRY(distance(fn->dims, n->depth, n->extents, inst->strides, &reach, &none));
-  const kiln_sum from = kiln_sum_plus(reach, kiln_sum_of(fn->dims, inst->offset));
+  kiln_sum from = kiln_sum_plus(reach, kiln_sum_of(fn->dims, inst->offset));
+  if (inst->op == KILN_LOOP_gather) {
+    const kiln_loop_inst *check = &n->nest->body.data[inst->args[0]];
+    if (check->op != KILN_LOOP_check) REFUSE("%%%d: its index is not checked", number);
+    KILN_TRY(distance(fn->dims, 1, &check->offset, &inst->imm.step, &reach, &none));
+    from = kiln_sum_plus(from, reach);
+  }
   if (empty || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)))
     REFUSE("%%%d reaches outside of b%d", number, inst->index);
   for (int d = is_local ? n->nest->rank : 0; is_store && d < n->depth; d++)
@@ -78,6 +86,16 @@ static kiln_status *verify_index(const nest_check *n, int number) {
   bool known = kiln_dim_is_known(inst->offset);
   for (int d = 0; d < n->depth; d++) known &= kiln_dim_is_known(inst->strides[d]);
   if (!known || inst->dtype != KILN_DTYPE_I64) REFUSE("%%%d: an index is i64", number);
+  return NULL;
+}
+
+static kiln_status *verify_check(const nest_check *n, int number) {
+  const kiln_loop_inst *inst = &n->nest->body.data[number];
+  const kiln_dtype from = n->nest->body.data[inst->args[0]].dtype;
+  if (inst->dtype != KILN_DTYPE_I64 || from != KILN_DTYPE_I64)
+    REFUSE("%%%d: an index is i64", number);
+  if (inst->offset == 0 || !kiln_dim_is_known(inst->offset))
+    REFUSE("%%%d: no index is below that", number);
   return NULL;
 }
 
@@ -309,6 +327,7 @@ static kiln_status *verify_inst(const nest_check *n, int number) {
                                        inst->dtype != n->fn->scalars.data[inst->index]))
     REFUSE("%%%d: no such scalar of that type", number);
   if (inst->op == KILN_LOOP_index) KILN_TRY(verify_index(n, number));
+  if (inst->op == KILN_LOOP_check) KILN_TRY(verify_check(n, number));
   if (inst->op == KILN_LOOP_dim &&
       (inst->dtype != KILN_DTYPE_I64 || !kiln_dim_is_known(inst->offset)))
     REFUSE("%%%d: a dimension is i64", number);

@@ -77,9 +77,10 @@ typedef struct program {
 
 /* What a node takes: t a tensor of sizes that broadcast with the first one's, s that one again, i
  * and f an int and a float constant, d a dimension, D a list of one, b a bool, n None, + the int 1,
- * L a list of two such tensors, M one of two or three with the first one's letters. What its result
- * has: '=' all its tensors' sizes, '-' without the dimension, '1' with 1 there, 'x' the last two
- * exchanged, 'u' one more, 'c' unknown. */
+ * L a list of two such tensors, M one of two or three with the first one's letters, g places of the
+ * first one's greatest along the dimension, h those of another's along its last, of a matrix. What
+ * its result has: '=' all its tensors' sizes, '-' without the dimension, '1' with 1 there, 'x' the
+ * last two exchanged, 'u' one more, 'c' unknown. */
 typedef struct form {
   const char *op, *takes;
   char gives;
@@ -124,6 +125,8 @@ static const form forms[] = {
     {"aten::expand_as", "ts", 'c'},
     {"aten::slice.Tensor", "td+ni", 'c'},
     {"aten::select.int", "tdz", '-'},
+    {"aten::gather", "tdgb", '1'},
+    {"aten::embedding", "thxbb", 'c'},
 };
 
 static kiln_value *number(program *p, char take, const variable *first) {
@@ -191,6 +194,19 @@ static void result_sizes(char *sizes, char gives, int dim) {
   if (gives == 'c' && n) sizes[n - 1] = '?';
 }
 
+/* Places of greatest elements, in `out`; false: there are none. */
+static bool places(program *p, const variable *v, int dim, bool keep, kiln_var *out) {
+  kiln_value *values[2] = {NULL};
+  draw_must(kiln_value_int(p->context, dim, &values[0]));
+  draw_must(kiln_value_bool(p->context, keep, &values[1]));
+  const kiln_builder_arg args[3] = {{.var = v->var}, {.value = values[0]}, {.value = values[1]}};
+  kiln_status *status = kiln_builder_call(p->b, "aten::argmax", args, 3, out, 1, NULL);
+  const bool good = !status;
+  kiln_status_destroy(status);
+  for (int i = 0; i < 2; i++) kiln_value_destroy(values[i]);
+  return good;
+}
+
 /* Adds a node; false: it cannot be. */
 static bool add_node(program *p) {
   const form *f = &forms[draw_below(&p->d, sizeof forms / sizeof *forms)];
@@ -225,6 +241,10 @@ static bool add_node(program *p) {
       }
       draw_must(kiln_builder_call(p->b, "prim::ListConstruct", items, 2 + draw_below(&p->d, 2),
                                   &g->var, 1, NULL));
+    } else if (*take == 'g' || *take == 'h') {
+      const variable *v = *take == 'g' ? first : pick(p, "");
+      good = v && (*take == 'g' || strlen(first->sizes) == 2) &&
+             places(p, v, *take == 'g' ? dim : -1, *take == 'g', &g->var);
     } else if (*take == 'L') {
       kiln_builder_arg items[2] = {{.var = first->var}, {.var = pick(p, "")->var}};
       draw_must(kiln_builder_call(p->b, "prim::ListConstruct", items, 2, &g->var, 1, NULL));

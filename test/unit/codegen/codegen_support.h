@@ -75,6 +75,7 @@ typedef struct gpu_case {
   const int64_t *spans;
   const kiln_kernel_scalar *scalars;
   const int64_t *symbols;
+  const uint32_t *fault; /* what comes of it; NULL: it cannot */
 } gpu_case;
 
 static inline int gpu_case_count(int otherwise) {
@@ -117,6 +118,7 @@ static inline void write_gpu_case(const gpu_case *c, kiln_arena *arena) {
             (long long)c->scalars[i].i);
   for (int i = 0; i < kiln_loop_symbol_count(c->fn); i++)
     fprintf(file, "symbol i64 %lld\n", (long long)c->symbols[i]);
+  if (c->fault) fprintf(file, "fault u32 %u\n", *c->fault);
   fprintf(file, "scratch u8 %zu\n\n", gpu_scratch_bytes(c, arena));
   for (int i = 0; i < c->fn->input_count + c->fn->output_count; i++)
     fwrite(c->data[i], (size_t)kiln_loop_size(c->fn->buffers.data[i].dtype), (size_t)c->spans[i],

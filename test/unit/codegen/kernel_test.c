@@ -353,7 +353,7 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     if (!has_math(k.fn)) check_plain_c(&k, a, scalars);
     char *const data[] = {k.data[0], k.data[1], k.data[2], a};
     if (isa == KILN_ISA_AVX2)
-      write_gpu_case(&(gpu_case){codegen, k.fn, data, k.spans, scalars, NULL}, f.arena);
+      write_gpu_case(&(gpu_case){codegen, k.fn, data, k.spans, scalars, NULL, NULL}, f.arena);
     kiln_compiled_release(eval);
     kiln_compiled_release(llvm);
     for (int i = 0; i <= INPUTS; i++) free(k.data[i]);

@@ -136,7 +136,7 @@ static void write_case(kernel *k) {
   eval->fn(&args, &work.grid);
   free(scratch);
   kiln_compiled_release(eval);
-  write_gpu_case(&(gpu_case){k->codegen, k->fn, k->data, k->spans, k->scalars, k->symbols},
+  write_gpu_case(&(gpu_case){k->codegen, k->fn, k->data, k->spans, k->scalars, k->symbols, NULL},
                  k->f.arena);
 }
 

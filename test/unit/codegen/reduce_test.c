@@ -490,8 +490,8 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
       run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_LLVM, want, n, f.arena);
     }
     if (isa == KILN_ISA_AVX2) {
-      write_gpu_case(&(gpu_case){codegen, k.fn, want, k.spans, NULL, NULL}, f.arena);
-      write_gpu_case(&(gpu_case){codegen, symbolic.fn, want, k.spans, NULL, symbolic.symbols},
+      write_gpu_case(&(gpu_case){codegen, k.fn, want, k.spans, NULL, NULL, NULL}, f.arena);
+      write_gpu_case(&(gpu_case){codegen, symbolic.fn, want, k.spans, NULL, symbolic.symbols, NULL},
                      f.arena);
     }
     for (int i = 0; i < buffers; i++) free(want[i]);

@@ -162,6 +162,25 @@ static kiln_ivalue random_tensors(fixture *f, sample *s, int index) {
   return kiln_of_box(list);
 }
 
+/* None, or indices that fit any dimension. */
+static kiln_ivalue random_indices(fixture *f, sample *s, int index, const kiln_type *elem) {
+  kiln_list *list;
+  assert_ok(kiln_list_create(f->env->mem, elem, 4, &list));
+  const int count = 1 + rnd(3);
+  for (int i = 0; i < count; i++) {
+    const int64_t sizes[] = {1 + rnd(3), 1 + rnd(3)};
+    kiln_ivalue v = kiln_none();
+    if (rnd(2)) {
+      kiln_tensor *t = random_tensor(f, rnd(2) ? KILN_DTYPE_I64 : KILN_DTYPE_I32, rnd(3), sizes);
+      memset(t->storage->data, 0, t->storage->bytes);
+      v = kiln_of_tensor(t);
+      s->elem_details[index][i] = detail_of(t);
+    }
+    assert_ok(kiln_list_push(list, v));
+  }
+  return kiln_of_box(list);
+}
+
 static kiln_ivalue random_arg(fixture *f, sample *s, int index, const kiln_schema_arg *arg,
                               kiln_dtype dtype) {
   const kiln_type *type = arg->type;
@@ -185,6 +204,8 @@ static kiln_ivalue random_arg(fixture *f, sample *s, int index, const kiln_schem
     case KILN_TYPE_LIST:
       if (type->elems[0]->kind == KILN_TYPE_INT) return random_ints(f, s, arg);
       if (type->elems[0]->kind == KILN_TYPE_TENSOR) return random_tensors(f, s, index);
+      if (type->elems[0]->kind == KILN_TYPE_OPTIONAL)
+        return random_indices(f, s, index, type->elems[0]);
       break;
     default: break;
   }
@@ -357,8 +378,11 @@ static void ask_body(fixture *f, void *arg) {
       if (a->symbolic) make_symbolic(f, &a->s->elem_details[i][k]);
       tensors[k] = &a->s->elem_details[i][k];
     }
+    for (int k = 0; !is_ints && k < list->count; k++)
+      known[k] = v.u.list->items[k].tag == KILN_TAG_NONE;
+    list->known = known;
     if (is_ints)
-      list->ints = ints, list->known = known, list->dims = dims;
+      list->ints = ints, list->dims = dims;
     else
       list->tensors = tensors;
     lists[i] = list;

@@ -1,5 +1,6 @@
 /* device_test.c: names of devices; and a device that is not the CPU, which counts what is asked of
- * it: storages, kernels and groups must know no other way to memory than through it. */
+ * it: storages, kernels and groups must know no other way to memory than through it. Launches that
+ * fault. */
 #include "runtime/device.h"
 
 #include "test/unit/runtime/plan_support.h"
@@ -215,12 +216,84 @@ static void groups_are_launched(void **state) {
   kiln_ivalue_release(x);
 }
 
+/* Leaves half of each output. */
+static void give_up(const kiln_kernel_args *args, const kiln_kernel_box *box) {
+  (void)box;
+  for (int i = 1; i < 3; i++) ((float *)args->data[i])[0] = 99;
+  *args->fault = 1;
+}
+
+static kiln_status *complain(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
+  (void)call, (void)args, (void)outs;
+  return KILN_ERROR(KILN_OP_ERROR, "index out of range in self");
+}
+
+/* What a kernel that faults has written is not seen: the group's operators run on what it was
+ * given, which ends there, and give its results or raise. */
+static void what_faults_runs_again(void **state) {
+  fixture *f = *state;
+  const kiln_kernel bad = {
+      .name = "test::bad", .body = complain, .arg_count = 1, .out_count = 1, .dest_arg = -1};
+  const int64_t four = 4, one = 1;
+  const kiln_group_output out = {.dtype = KILN_DTYPE_F32,
+                                 .rank = 1,
+                                 .sizes = &four,
+                                 .strides = &one,
+                                 .contiguous = true,
+                                 .donor = -1};
+  const kiln_group_output outs[] = {out, out};
+  program operators, p;
+  const kiln_group group = {.device = &kiln_device_cpu,
+                            .fn = give_up,
+                            .interpreted = &operators.callable,
+                            .input_count = 1,
+                            .output_count = 2,
+                            .outputs = outs,
+                            .work.grid.end = {4, 1, 1},
+                            .work.grain = 1 << 20};
+  for (int raises = 0; raises < 2; raises++) {
+    program_init(&operators, "operators", 1, 4);
+    operators.plan.types = (const kiln_type *const[]){NULL};
+    operators.plan.type_count = 1;
+    operators.kernels[0] = &increment_kernel;
+    operators.kernels[1] = raises ? &bad : &increment_kernel;
+    emit(&operators, KILN_INSTR_OP, 0, 1, 1, RM(0), R(1));
+    emit(&operators, KILN_INSTR_OP, 1, 1, 1, R(1), R(2));
+    emit(&operators, KILN_INSTR_TUPLE, 0, 2, 1, RM(1), RM(2), R(3));
+    emit(&operators, KILN_INSTR_RET, 0, 1, 0, RM(3));
+    assert_ok(kiln_plan_verify(&operators.plan));
+    program_init(&p, "group", 1, 4);
+    p.plan.types = operators.plan.types;
+    p.plan.type_count = 1;
+    p.kernels[0] = &increment_kernel;
+    p.plan.groups = &group;
+    p.plan.group_count = 1;
+    emit(&p, KILN_INSTR_OP, 0, 1, 1, R(0), R(1));
+    emit(&p, KILN_INSTR_GROUP, 0, 1, 2, RM(1), R(2), R(3));
+    emit(&p, KILN_INSTR_TUPLE, 0, 2, 1, RM(2), RM(3), R(1));
+    emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(1));
+    kiln_ivalue x = kiln_of_tensor(make_tensor(f, 4));
+    if (raises) {
+      assert_int_equal(run_bad(f, &p, &x, "index out of range in self"), KILN_OP_ERROR);
+    } else {
+      kiln_ivalue y = run_good(f, &p, &x);
+      for (int i = 0; i < 2; i++) {
+        const float *data = kiln_tensor_data(y.u.tuple->items[i].u.tensor);
+        for (int k = 0; k < 4; k++) assert_true(data[k] == (float)i + 2);
+      }
+      kiln_ivalue_release(y);
+    }
+    kiln_ivalue_release(x);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names),
       cmocka_unit_test_setup_teardown(storages_are_their_devices, set_up, tear_down),
       cmocka_unit_test_setup_teardown(kernels_run_where_they_say, set_up, tear_down),
       cmocka_unit_test_setup_teardown(groups_are_launched, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_faults_runs_again, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

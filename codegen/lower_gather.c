@@ -1,0 +1,163 @@
+/* lower_gather.c: operators that read at places which another tensor, the index, has.
+ *
+ * The interpreter complains of an index that is out of bounds wherever it stands. A kernel sees
+ * those that its loops pass by: all of them, or there is no kernel. */
+#include "codegen/lower.h"
+
+/* Whether loops move the dimension over each of `size` elements: of 24, one loop does, or one of 4
+ * by 6 with one of 6. */
+static bool walks(const kiln__lowering *l, const kiln__lower_dim *at, kiln_dim size) {
+  kiln_dim made = 1;
+  uint32_t used = 0;
+  for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
+    if (used >> k & 1 || at->steps[k] != made || l->extents[k] == 1) continue;
+    made = kiln_dim_product(l->fn->dims, made, l->extents[k]);
+    used |= 1u << k;
+    k = -1; /* the next step may be of a loop before */
+  }
+  for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
+    if (at->steps[k] != 0 && l->extents[k] != 1 && !(used >> k & 1)) return false;
+  }
+  return made == size && at->offset == 0 && !at->check;
+}
+
+/* Whether the nest's loops pass by all elements, of which none moves with another's loop. */
+static bool walks_all(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map) {
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+  uint32_t used = 0;
+  for (int d = 0; d < map->rank; d++) {
+    if (s.sizes[d] == 1) continue;
+    if (!walks(l, &map->dims[d], s.sizes[d])) return false;
+    for (int k = 0; k < KILN_LOOP_MAX_RANK; k++) {
+      if (map->dims[d].steps[k] == 0 || l->extents[k] == 1) continue;
+      if (used >> k & 1) return false;
+      used |= 1u << k;
+    }
+  }
+  return true;
+}
+
+/* Moves with a tensor at the map, whose numbers are below `extent`; where they wrap, from -extent
+ * on. False, with a reason: it cannot. */
+static bool move_with(kiln__lowering *l, const kiln_ir_value *index, const kiln__lower_map *map,
+                      kiln_dim extent, bool wraps, kiln__lower_dim *out) {
+  const kiln_dtype dtype =
+      index->type->detail ? (kiln_dtype)index->type->detail->dtype : KILN_DTYPE_NONE;
+  const bool tries = l->output_count == 0; /* of a node alone the first point is looked at */
+  if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32)
+    return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
+  if (!kiln_dim_is_known(extent)) return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+  if (!tries && !walks_all(l, index, map))
+    return kiln__lower_refuse(l, KILN_REASON_index_not_all_read) == 0;
+  int value = kiln__lower_cast(l, kiln__lower_value(l, index, map), KILN_DTYPE_I64);
+  if (wraps) {
+    const int size = kiln__lower_size(l, KILN_DTYPE_I64, extent);
+    const int zero = kiln__lower_const(l, KILN_DTYPE_I64, 0);
+    const int below = kiln__lower_op(l, KILN_LOOP_lt, value, zero, -1);
+    const int moved = kiln__lower_op(l, KILN_LOOP_add, value, size, -1);
+    value = kiln__lower_op(l, KILN_LOOP_select, below, moved, value);
+  }
+  if (value < 0) return false;
+  *out = (kiln__lower_dim){.check = kiln_loop_check(l->fn, l->nest, value, extent) + 1, .times = 1};
+  return true;
+}
+
+static int rank_of(const kiln_node *node, int i) {
+  const kiln_tensor_detail *detail = kiln_node_input(node, i)->type->detail;
+  return detail ? detail->rank : -1;
+}
+
+static int dim_of(const kiln_node *node, int rank) {
+  int64_t dim;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &dim)) return -1;
+  if (dim < 0) dim += rank;
+  return dim >= 0 && dim < rank ? (int)dim : -1;
+}
+
+static kiln_dim size_of(kiln__lowering *l, const kiln_node *node, int i, int d) {
+  return kiln__lower_sizes_of(l, kiln_node_input(node, i)).sizes[d];
+}
+
+/* weight (n, m), indices: row indices[...] of the weight. */
+KILN__LOWER(embedding) {
+  const int rank = rank_of(node, 1);
+  if (rank_of(node, 0) != 2 || rank != map->rank - 1)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  kiln__lower_map *at = kiln__lower_copied(l, map), *own = kiln__lower_new_map(l, 2);
+  at->rank = rank;
+  if (!move_with(l, kiln_node_input(node, 1), at, size_of(l, node, 0, 0), false, &own->dims[0]))
+    return -1;
+  own->dims[1] = map->dims[rank];
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, dim, index, a vector or a number: self at index[i] along the dimension. */
+KILN__LOWER(index_select) {
+  const int rank = rank_of(node, 0), dim = dim_of(node, rank), ranks = rank_of(node, 2);
+  if (dim < 0 || rank != map->rank || ranks < 0 || ranks > 1)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_copied(l, map);
+  if (ranks) at->dims[0] = map->dims[dim];
+  if (!move_with(l, kiln_node_input(node, 2), at, size_of(l, node, 0, dim), false, &own->dims[dim]))
+    return -1;
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, dim, index of as many dimensions, no larger along others. */
+KILN__LOWER(gather) {
+  const int rank = rank_of(node, 0), dim = dim_of(node, rank);
+  if (dim < 0 || rank_of(node, 2) != rank || rank != map->rank)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln__lower_sizes self = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  const kiln__lower_sizes index = kiln__lower_sizes_of(l, kiln_node_input(node, 2));
+  for (int d = 0; d < rank; d++) {
+    const kiln_sum size = kiln_sum_of(l->fn->dims, self.sizes[d]);
+    const kiln_sum more = kiln_sum_minus(size, kiln_sum_of(l->fn->dims, index.sizes[d]));
+    if (d != dim && !(more.known && kiln_sum_is_natural(l->fn->dims, more)))
+      return kiln__lower_refuse(l, KILN_REASON_raises);
+  }
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  if (!move_with(l, kiln_node_input(node, 2), map, self.sizes[dim], false, &own->dims[dim]))
+    return -1;
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, indices: of these one is a tensor of integers, the others None: the dimension where it
+ * stands becomes the index's. */
+KILN__LOWER(index) {
+  const kiln_node *list = kiln_node_input(node, 1)->node;
+  const kiln_ir_value *index = NULL;
+  int dim = -1;
+  if (!kiln_node_is(list, KILN_OP_prim_ListConstruct))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  for (int i = 0; i < list->input_count; i++) {
+    if (kiln__lower_is_none(list, i)) continue;
+    if (index || !kiln__lower_is_tensor(list, i))
+      return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
+    index = kiln_node_input(list, i);
+    dim = i;
+  }
+  const kiln_dtype dtype = index ? kiln__lower_input_dtype(list, dim) : KILN_DTYPE_NONE;
+  if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_U8) /* a mask */
+    return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
+  const int rank = rank_of(node, 0), ranks = index && index->type->detail ? rank_of(list, dim) : -1;
+  if (ranks < 0 || dim >= rank || map->rank != rank - 1 + ranks)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_new_map(l, rank);
+  for (int k = 0; k < ranks; k++) at->dims[k] = map->dims[dim + k];
+  for (int d = 0; d < rank; d++)
+    if (d != dim) own->dims[d] = map->dims[d < dim ? d : d - 1 + ranks];
+  if (!move_with(l, index, at, size_of(l, node, 0, dim), true, &own->dims[dim])) return -1;
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, index: elements by their number, where they lie in that order. A vector has it so. */
+KILN__LOWER(take) {
+  if (rank_of(node, 0) != 1) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (kiln__lower_input_dtype(node, 1) != KILN_DTYPE_I64)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  kiln__lower_map *own = kiln__lower_new_map(l, 1);
+  if (!move_with(l, kiln_node_input(node, 1), map, size_of(l, node, 0, 0), true, &own->dims[0]))
+    return -1;
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
