@@ -90,7 +90,11 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
   const kiln_tensor_detail *first = NULL;
   bool one_shape = true, contiguous = true, exact = true, one_layout = true, ones = false;
   bool ordered = true;
-  for (int i = 0; i < rank; i++) ones |= sizes[i] == 1;
+  bool open = false; /* a dimension may have one element: s0//2 */
+  for (int i = 0; i < rank; i++) {
+    ones |= sizes[i] == 1;
+    open |= sizes[i] != 1 && !kiln__shape_is_not_one(q->dims, sizes[i]);
+  }
   for (int k = 0; k < count; k++) {
     const kiln_tensor_detail *t = operands[k];
     kiln_dim expected[KILN_MAX_RANK];
@@ -107,7 +111,8 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
                   same_dims(rank, t->strides, first->strides);
   }
   if ((one_shape && contiguous) || exact || ordered) return row_major(q, rank, sizes, strides);
-  if (!first || !one_layout || (ones && !one_shape) || !kiln__shape_is_dense(q, first, false))
+  if (open || !first || !one_layout || (ones && !one_shape) ||
+      !kiln__shape_is_dense(q, first, false))
     return false;
   memcpy(strides, first->strides, sizeof *strides * (size_t)rank);
   return true;
