@@ -55,14 +55,16 @@ static const lowering_entry *lowering_of(const kiln_op *op) {
   return e && (e->fn || e->each || e->rows) ? e : NULL;
 }
 
-static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node, int output,
                       const kiln__lower_map *map);
 
 static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   const lowering_entry *e = lowering_of(node->op);
   if (!e) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
-  if (e->rows) return lower_rows(l, e, node, map);
+  uint64_t mask;
+  const bool reduces = e->rows && (!e->fn || kiln_codegen_reduces(node, &mask));
+  if (reduces) return lower_rows(l, e, node, output, map);
   return e->fn ? e->fn(l, node, map) : e->each(l, node, output, map);
 }
 
@@ -315,58 +317,9 @@ int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
 
 /* -- Rows -- */
 
-/* Dimensions that the arguments name; false: they are not known. */
-static bool named_dims(const kiln_node *node, int rank, uint64_t *mask) {
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
-  const uint64_t all = rank < 64 ? (UINT64_C(1) << rank) - 1 : UINT64_MAX;
-  *mask = 0;
-  if (!v) return false;
-  if (v->tag == KILN_TAG_NONE) *mask = all;
-  const bool is_list = v->tag == KILN_TAG_LIST;
-  if (is_list && v->u.list->count == 0) *mask = all;
-  const int64_t count = is_list ? v->u.list->count : v->tag == KILN_TAG_INT;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t dim = is_list ? v->u.list->items[i].u.i : v->u.i;
-    if (rank == 0 && (dim == 0 || dim == -1)) continue;
-    if (dim < 0) dim += rank;
-    if (dim < 0 || dim >= rank || (*mask >> dim & 1)) return false; /* that raises */
-    *mask |= UINT64_C(1) << dim;
-  }
-  return true;
-}
-
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
   const lowering_entry *e = lowering_of(node->op);
-  if (!e || !e->rows) return false;
-  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
-  const int rank = d && d->rank >= 0 ? d->rank : 0;
-  *out_mask = (UINT64_C(1) << rank) - 1;
-  if (e->dims == KILN__ROWS_all) return d != NULL;
-  if (e->dims == KILN__ROWS_named) return d && named_dims(node, rank, out_mask);
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
-  if (!d || !v || v->tag != KILN_TAG_LIST || v->u.list->count > rank) return false;
-  for (int64_t i = 0; i < v->u.list->count; i++) { /* what differs raises */
-    if (v->u.list->items[i].u.i != d->sizes[rank - v->u.list->count + i]) return false;
-  }
-  *out_mask &= ~((UINT64_C(1) << (rank - v->u.list->count)) - 1);
-  return true;
-}
-
-/* The map of the first input, reduced dimensions without loops, of the map of a result, which has
- * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
- * and its rows are the same. */
-static kiln__lower_map *kept_map(kiln__lowering *l, const kiln_node *node, uint64_t mask,
-                                 const kiln__lower_map *map) {
-  const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
-  const int rank = detail->rank;
-  kiln__lower_map *kept = kiln__lower_new_map(l, rank);
-  for (int d = 0, at = 0; d < rank; d++) {
-    const bool reduced = mask >> d & 1;
-    if (map->rank == rank) at = d;
-    if (!reduced) kept->dims[d] = map->dims[at++];
-    if (detail->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
-  }
-  return kept;
+  return e && e->rows && kiln__rows_mask(node, e->dims, out_mask);
 }
 
 static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
@@ -374,6 +327,7 @@ static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const 
   kiln__rows *rows = KILN_NEW(l->arena, kiln__rows);
   rows->node = node;
   rows->mask = mask;
+  rows->part = kiln__rows_part(mask);
   rows->kept = *kept;
   rows->values[0] = rows->values[1] = -1;
   e->begin(l, node, rows);
@@ -383,17 +337,19 @@ static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const 
 }
 
 /* In a nest that was planned the rows are there; else they are reduced where they are wanted. */
-static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   uint64_t mask;
   if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  const kiln__lower_map *kept = kept_map(l, node, mask, map);
+  const kiln__lower_map *kept = kiln__rows_kept(l, node, mask, map);
+  if (!kept) return -1;
   for (int i = 0; i < l->rows.count; i++) {
     const kiln__rows *rows = l->rows.data[i];
-    if (rows->node == node && same_map(&rows->kept, kept)) return e->rows(l, node, map, rows);
+    if (rows->node == node && same_map(&rows->kept, kept))
+      return e->rows(l, node, output, map, rows);
   }
   const kiln__rows *rows = begin_rows(l, e, node, mask, kept);
-  return rows ? e->rows(l, node, map, rows) : -1;
+  return rows ? e->rows(l, node, output, map, rows) : -1;
 }
 
 /* -- The graph -- */
