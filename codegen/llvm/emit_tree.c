@@ -347,18 +347,32 @@ static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMVal
   *k = LL->BuildSelect(BUILD, take, places, *k, "");
 }
 
+/* How many accumulators have an iteration, as far as is known: the others change no bit. */
+static int used_of(const tree *t, int i) {
+  int64_t count = 1;
+  int open = t->scopes.parent[i];
+  for (int k = t->nest->body.data[i].index; k > 0; k--, open = t->scopes.parent[open]) {
+    const kiln_dim extent = t->nest->body.data[open].offset;
+    if (!kiln_dim_is_number(extent) || extent >= KILN_REDUCE_LANES) return KILN_REDUCE_LANES;
+    count *= extent;
+  }
+  return count < KILN_REDUCE_LANES ? (int)count : KILN_REDUCE_LANES;
+}
+
 /* Accumulators to one as a tree: numbers, whose result goes to all lanes. */
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
+  const int used = (used_of(t, i) + e->width - 1) / e->width;
   LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
-  for (int v = 0; v < vectors_of(t, i); v++) {
+  for (int v = 0; v < used; v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
   }
   for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
     const int vectors = half / e->width;
-    for (int v = 0; v < vectors; v++) join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
+    for (int v = 0; v < vectors && v + vectors < used; v++)
+      join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
     if (vectors == 0)
       join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
   }
@@ -369,8 +383,9 @@ static void fold_numbers(const tree *t, int i, bool find) {
 static void fold_vectors(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
-    const int way = half * e->width;
+  for (int half = KILN_REDUCE_LANES / 2, used = used_of(t, i); half > 0; half /= 2) {
+    const int way = half * e->width, more = used - half < half ? used - half : half;
+    if (more <= 0) continue;
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     LLVMValueRef far = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, way)), k = NULL;
     LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter), place_at = NULL,
@@ -385,7 +400,7 @@ static void fold_vectors(const tree *t, int i, bool find) {
     join(t, i, &x, &k, other, places);
     store_vector(t, at, dtype, x);
     if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
-    loop_end(e, l, e->width, kiln__llvm_emit_index(e, way));
+    loop_end(e, l, e->width, kiln__llvm_emit_index(e, more * e->width));
   }
   e->values[i] =
       find ? load_vector(t, e->places[i], KILN_DTYPE_I64) : load_vector(t, e->reductions[i], dtype);
