@@ -22,7 +22,8 @@ typedef struct kiln_fusion_rows {
   const kiln_tensor_detail *space; /* of what is reduced; NULL: nothing is */
   uint64_t mask;                   /* its dimensions */
   int shape_count;
-  bool many; /* more than are kept */
+  bool many;    /* more than are kept */
+  bool unclear; /* a result might be of other dimensions than it seems: see fusion_rows.c */
   const kiln_tensor_detail *shapes[KILN_FUSION_SHAPES];
 } kiln_fusion_rows;
 
@@ -55,6 +56,8 @@ bool kiln__fusion_is_work(const kiln_node *n);
 /* Whether it gives an argument's elements, in other places: a view, a list or a copy. */
 bool kiln__fusion_is_map(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
+/* It reduces, and its result does not keep the dimensions (fusion_rows.c). */
+bool kiln__fusion_drops_dims(const kiln_node *n);
 /* Whether a node may join a group with these rows (fusion_rows.c); it does. */
 bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n);
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n);

@@ -426,16 +426,18 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 /* -- Which groups can be lowered as a whole -- */
 
 /* A group that cannot is to be formed without what changes where elements stand; or without joins,
- * where they are the cause: views have no parts. */
+ * where they are the cause: views have no parts; or without reductions, where their rows may be. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
-  if (!c->has_maps || c->work < f->pass->env->flags.min_group_size) return true;
+  if ((!c->has_maps && !c->rows.unclear) || c->work < f->pass->env->flags.min_group_size)
+    return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
-    if (!kiln__fusion_is_map(f->nodes[m].node)) continue;
+    const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);
+    if (!rows && !kiln__fusion_is_map(f->nodes[m].node)) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);
