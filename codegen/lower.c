@@ -243,6 +243,7 @@ static bool is_open(const kiln__lowering *l, int scope) {
 int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) {
   const int loop = l->nest->rank + l->nest->open;
   if (loop == KILN_LOOP_MAX_RANK) return kiln__lower_refuse(l, KILN_REASON_rank);
+  if (l->scanning) return kiln__lower_refuse(l, KILN_REASON_rows_differ);
   l->extents[loop] = extent;
   l->scopes[l->nest->open] = ++l->scope_count;
   kiln_loop_open(l->fn, l->nest, kind, extent);
@@ -431,6 +432,12 @@ static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->memo = kiln_map_in(l->arena);
   l->rows.count = l->scope_count = 0;
   l->want = (kiln__lower_want){0};
+  l->scans = l->scanning = false;
+}
+/* As if it and its local buffers had not been. */
+static void drop_nest(kiln__lowering *l, int buffers) {
+  l->fn->nests.count--;
+  l->fn->buffers.count = buffers;
 }
 
 /* Which loops of the domain all rows of the nest go along, a bit each; false, with a reason: they
@@ -452,11 +459,9 @@ static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
 }
 
 /* A nest over the axes that rows go along: reductions, each before those that need it, then loops
- * over the other axes. */
-static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes) {
-  const int row_count = l->rows.count;
-  kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
-  memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
+ * over the other axes; where there is one, perhaps of scans. */
+static void lower_in_order(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes,
+                           kiln__rows *const *planned, int row_count, bool scans) {
   kiln_dim extents[KILN_LOOP_MAX_RANK];
   int rank = 0, opened = 0, to[KILN_LOOP_MAX_RANK] = {0};
   for (int k = 0; k < part->rank; k++) {
@@ -465,6 +470,7 @@ static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *pa
     to[k] = rank++;
   }
   begin_nest(l, rank, extents);
+  l->scans = scans;
   for (int i = 0; i < row_count; i++) {
     const kiln__lower_map kept = kiln__lower_renumbered(&planned[i]->kept, to, part->rank);
     const kiln_node *node = planned[i]->node;
@@ -472,13 +478,31 @@ static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *pa
   }
   for (int k = 0; k < part->rank; k++) {
     if (axes >> k & 1) continue;
-    to[k] = kiln__lower_open(l, KILN_LOOP_for, part->extents[k]);
+    to[k] = kiln__lower_open(l, scans ? KILN_LOOP_scan : KILN_LOOP_for, part->extents[k]);
     if (to[k] < 0) return;
     opened++;
   }
+  l->scanning = scans;
   const kiln__lower_map map = kiln__lower_renumbered(&part->map, to, part->rank);
   store_alike(l, o, &map);
   while (opened-- > 0) kiln__lower_close(l);
+}
+/* Scans keep their results for other loops, where these cannot be made in the scan's loop. */
+static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes) {
+  const int row_count = l->rows.count, buffers = l->fn->buffers.count;
+  kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
+  memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
+  const uint32_t others = ((1u << part->rank) - 1) & ~axes;
+  bool scans = false;
+  for (int i = 0; i < row_count; i++)
+    scans |= lowering_of(planned[i]->node->op)->dims == KILN__ROWS_scan;
+  if (scans && others != 0 && (others & (others - 1)) == 0) {
+    lower_in_order(l, o, part, axes, planned, row_count, true);
+    if (l->reason == KILN_REASON_none) return;
+    l->reason = KILN_REASON_none;
+    drop_nest(l, buffers);
+  }
+  lower_in_order(l, o, part, axes, planned, row_count, false);
 }
 
 /* What was wanted of the part's loops is done, and they are tried again; false, with a reason: it
@@ -517,17 +541,18 @@ static void lower_alike(kiln__lowering *l, int o) {
   }
   kiln_vec_push(l->arena, &parts, part);
   for (int tries = 0; parts.count > 0; tries++) {
+    const int buffers = l->fn->buffers.count;
     part = kiln_vec_pop(&parts);
     begin_nest(l, part.rank, part.extents);
     store_alike(l, o, &part.map);
     if (l->reason != KILN_REASON_none) {
       is_cut |= l->want.kind == KILN__WANT_CUT;
       if (tries == MAX_TRIES || !answer_want(l, part, &parts)) return;
-      l->fn->nests.count--;
+      drop_nest(l, buffers);
     } else if (l->rows.count > 0) {
       if (is_cut) (void)kiln__lower_refuse(l, KILN_REASON_rows_cut);
       if (is_cut) return;
-      l->fn->nests.count--;
+      drop_nest(l, buffers);
       if (axes_of_rows(l, part.rank, &axes)) lower_planned(l, o, &part, axes);
       if (l->reason != KILN_REASON_none) return;
     }

@@ -54,7 +54,7 @@ typedef struct kiln__rows {
 /* Which dimensions those are: all; the ones that argument 1 or argument 2 names (a number, a list;
  * all where it is None); as many last ones as argument 1 has numbers; those behind the channels;
  * the same with each of the channels' groups, of which argument 1 is the number; all of a loss
- * whose argument 2 asks for a sum or mean. */
+ * whose argument 2 asks for a sum or mean; of a scan the one that argument 1 names. */
 typedef enum kiln__rows_dims {
   KILN__ROWS_all,
   KILN__ROWS_named,
@@ -63,6 +63,7 @@ typedef enum kiln__rows_dims {
   KILN__ROWS_inner,
   KILN__ROWS_groups,
   KILN__ROWS_loss,
+  KILN__ROWS_scan,
 } kiln__rows_dims;
 
 typedef struct kiln__lowering kiln__lowering;
@@ -87,10 +88,12 @@ struct kiln__lowering {
   kiln_arena *arena;
   kiln_loop_fn *fn;
   kiln_loop_nest *nest;
-  kiln_map memo;                        /* value -> instructions of this nest, by map */
-  KILN_VEC(kiln__rows *) rows;          /* of this nest, inner ones first */
-  int scopes[KILN_LOOP_MAX_RANK];       /* of the loops of the body that are open */
-  int scope_count;                      /* so far */
+  kiln_map memo;                  /* value -> instructions of this nest, by map */
+  KILN_VEC(kiln__rows *) rows;    /* of this nest, inner ones first */
+  int scopes[KILN_LOOP_MAX_RANK]; /* of the loops of the body that are open */
+  int scope_count;                /* so far */
+  bool scans;    /* the loop over the results is to be one of scans, whose rows keep nothing */
+  bool scanning; /* it is open */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* of the nest's loops and those that are open */
   kiln__lower_want want;
   kiln_map buffers, scalars; /* graph input -> number + 1 */

@@ -65,6 +65,7 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
   *out_mask = (UINT64_C(1) << rank) - 1;
   switch (dims) {
     case KILN__ROWS_all: return true;
+    case KILN__ROWS_scan:
     case KILN__ROWS_named: return named_dims(node, 1, rank, out_mask);
     case KILN__ROWS_named_2: return named_dims(node, 2, rank, out_mask);
     case KILN__ROWS_last: return last_dims(node, d, out_mask);

@@ -136,7 +136,7 @@ typedef enum kiln_op_result {
   KILN_RESULT_wide,  /* int64 of integers and bool; else the argument's */
   KILN_RESULT_truth, /* uint8 of uint8, else bool */
   KILN_RESULT_index, /* int64 */
-  KILN_RESULT_real,  /* the type of a complex number's parts; else the argument's */
+  KILN_RESULT_real,  /* the argument's, of complex numbers that of their parts */
 } kiln_op_result;
 
 /* What says the sizes of the results, beside types and constants. */

@@ -72,7 +72,8 @@ static kiln_dtype reduced_dtype(const kiln_shape_query *q, const kiln_tensor_det
     case KILN_RESULT_wide: return kiln__shape_dtype(q, wide ? KILN_DTYPE_I64 : dtype);
     case KILN_RESULT_real: {
       const kiln_dtype asked = kiln__shape_dtype(q, dtype);
-      return kiln_dtype_is_valid(asked) ? kiln_dtype_real(asked) : asked;
+      const bool parts = kiln_dtype_is_valid(asked) && kiln_dtype_is_complex(asked);
+      return !parts ? asked : kiln_dtype_is_valid(dtype) ? kiln_dtype_real(dtype) : KILN_DTYPE_NONE;
     }
     case KILN_RESULT_same: break;
   }

@@ -411,6 +411,47 @@ static void end_reduction(const tree *t, int i) {
   (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i, find);
 }
 
+/* -- Scans: what is carried stands in memory of one vector, or of one number where iterations are
+ * lanes -- */
+
+static bool carries_in(const tree *t, int i, int open) {
+  return t->scopes.parent[i] == open && kiln_loop_carries(t->nest->body.data[i].op);
+}
+
+static void begin_scan(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  LLVMValueRef first = first_value(t, i);
+  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, in_strip(t, i) ? 1 : e->width);
+  if (in_strip(t, i))
+    LL->BuildStore(BUILD, lane_of(e, first, 0), e->reductions[i]);
+  else
+    store_vector(t, e->reductions[i], dtype, first);
+}
+
+static void carry(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  const kiln_dtype dtype = inst->dtype;
+  const kiln_loop_opcode op = inst->op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  LLVMValueRef x = e->values[inst->args[0]], at = e->reductions[i], sum;
+  if (!in_strip(t, i)) {
+    sum = kiln__llvm_emit_join(e, op, dtype, load_vector(t, at, dtype), x);
+    store_vector(t, at, dtype, sum);
+    e->values[i] = sum;
+    return;
+  }
+  if (p->left) x = LL->BuildSelect(BUILD, p->mask, x, first_value(t, i), "");
+  sum = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), at, "");
+  e->values[i] = LL->GetPoison(LL->TypeOf(x));
+  for (int k = 0; k < e->width; k++) {
+    LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)k, 0);
+    sum = kiln__llvm_emit_join(e, op, dtype, sum, LL->BuildExtractElement(BUILD, x, lane, ""));
+    e->values[i] = LL->BuildInsertElement(BUILD, e->values[i], sum, lane, "");
+  }
+  LL->BuildStore(BUILD, sum, at);
+}
+
 /* -- Loops -- */
 
 static void emit_range(const tree *t, int begin, int end, const place *p);
@@ -516,6 +557,7 @@ static void emit_body_loop(const tree *t, int open, const place *p) {
   const kiln_dim extent = t->nest->body.data[open].offset;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) begin_reduction(t, i);
+    if (carries_in(t, i, open)) begin_scan(t, i);
   }
   const int64_t count = kiln_dim_is_number(extent) ? extent : -1;
   const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_dim(e, extent), count};
@@ -534,6 +576,8 @@ static void emit_range(const tree *t, int begin, int end, const place *p) {
       i = t->scopes.end[i];
     } else if (kiln_loop_reduces(inst->op)) {
       accumulate(t, i, p);
+    } else if (kiln_loop_carries(inst->op)) {
+      carry(t, i, p);
     } else if (inst->op == KILN_LOOP_store) {
       emit_store(t, i, p);
     } else if (t->s->levels[i] == t->s->rank) { /* else it stands further out already */

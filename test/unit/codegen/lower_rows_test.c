@@ -1,5 +1,5 @@
-/* lower_rows_test.c: what reduces, lowered and run: rows that lie along and across memory, against
- * each operator's definition in double. */
+/* lower_rows_test.c: what reduces and scans, lowered and run: rows that lie along and across
+ * memory, against each operator's definition in double. */
 #include "lower_support.h"
 
 #include <math.h>
@@ -220,11 +220,65 @@ static void test_losses(void **unused) {
   }
 }
 
+/* -- Scans -- */
+
+enum { SCANS = 5, LONG = 150 };
+/* y = cumsum(x) or cumprod(x), along or across memory; z = y / y.sum(), or y. */
+static void check_scan(const char *op, bool across, bool again) {
+  char source[1024];
+  float x[SCANS * LONG], y[SCANS * LONG], copy[SCANS * LONG];
+  const char *type = across ? F32("150, 5", "5, 1") : F32("5, 150", "150, 1"),
+             *sum = across ? F32("1, 5", "5, 1") : F32("5, 1", "1, 1");
+  snprintf(source, sizeof source,
+           "graph(%%x : %s):\n  %%d : int = prim::Constant[value=%d]()\n"
+           "  %%dims : int[] = prim::Constant[value=[%d]]()\n"
+           "  %%yes : bool = prim::Constant[value=1]()\n"
+           "  %%none : NoneType = prim::Constant()\n"
+           "  %%y : %s = aten::%s(%%x, %%d, %%none)\n"
+           "  %%s : %s = aten::amax(%%y, %%dims, %%yes)\n"
+           "  %%z : %s = aten::div(%%y, %%s)\n  return (%s)\n",
+           type, !across, !across, type, op, sum, type, again ? "%z" : "%y");
+  fill(x, SCANS * LONG);
+  if (strcmp(op, "cumprod") == 0)
+    for (int i = 0; i < SCANS * LONG; i++) x[i] = 1 + x[i] * 0.01f;
+  x[0] = -0.0f;
+  lowered t;
+  void *data[] = {x, y};
+  assert_ok(open_graph(&t, source));
+  assert_non_null(strstr(t.text.data, "scan 150"));
+  assert_int_equal(strstr(t.text.data, "local") != NULL, again);
+  run(&t, data, NULL, copy, 1, sizeof y);
+  for (int r = 0; r < SCANS; r++) {
+    const int first = across ? r : r * LONG, step = across ? SCANS : 1;
+    float want[LONG], most = -INFINITY;
+    double sum_so_far = (double)x[first];
+    for (int i = 0; i < LONG; i++) {
+      const double next = (double)x[first + i * step];
+      if (i > 0) sum_so_far = strcmp(op, "cumprod") ? sum_so_far + next : sum_so_far * next;
+      want[i] = (float)sum_so_far;
+      most = want[i] > most ? want[i] : most;
+    }
+    for (int i = 0; i < LONG; i++) {
+      const float value = again ? want[i] / most : want[i];
+      assert_memory_equal(&value, &y[first + i * step], sizeof value);
+    }
+  }
+  close_graph(&t);
+}
+static void test_scans(void **unused) {
+  (void)unused;
+  for (int way = 0; way < 4; way++) {
+    check_scan("cumsum", way & 1, way & 2);
+    check_scan("cumprod", way & 1, way & 2);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows),
       cmocka_unit_test(test_norms),
       cmocka_unit_test(test_losses),
+      cmocka_unit_test(test_scans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
