@@ -14,8 +14,10 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_NEW
 #undef LOWER_ROWS
 #define LOWER(name) KILN__LOWER_TYPE(name);
+#define LOWER_NEW(name) KILN__LOWER_TYPE(name);
 #define LOWER_EACH(name) KILN__LOWER_EACH_TYPE(name);
 #define LOWER_ROWS(name, dims) KILN__ROWS_TYPES(name);
 #define KILN_OP(id, schema, ...) __VA_ARGS__
@@ -25,9 +27,11 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_NEW
 #undef LOWER_ROWS
 #undef LACKS
 #define LOWER(name) .fn = kiln__lower_##name,
+#define LOWER_NEW(name) .fn = kiln__lower_##name, .is_new = true,
 #define LOWER_EACH(name) .each = kiln__lower_##name,
 #define LOWER_ROWS(name, which) \
   .begin = kiln__rows_begin_##name, .rows = kiln__rows_##name, .dims = KILN__ROWS_##which,
@@ -38,6 +42,7 @@ typedef struct lowering_entry {
   kiln__rows_begin_fn begin;
   kiln__rows_fn rows;
   kiln__rows_dims dims;
+  bool is_new;
   kiln_reason lacks; /* of one that has no lowering */
   char unused;
 } lowering_entry;
@@ -71,6 +76,11 @@ static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
 bool kiln_codegen_has_lowering(const kiln_op *op) {
   bool pure = op && (op->variant == KILN_VARIANT_NONE || op->variant == KILN_VARIANT_COPY);
   return pure && lowering_of(op) != NULL;
+}
+
+bool kiln_codegen_is_new(const kiln_op *op) {
+  const lowering_entry *e = lowering_of(op);
+  return e && e->is_new;
 }
 
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {

@@ -121,6 +121,8 @@ static const form forms[] = {
     {"aten::cumsum", "tdn", '='},
     {"aten::cumsum", "tdn", '='},
     {"aten::cumprod", "tdn", '='},
+    {"aten::ones_like", "tnnnnn", '='},
+    {"aten::tril", "ti", '='},
     {"aten::transpose.int", "txy", 'x'},
     {"aten::unsqueeze", "td", 'u'},
     {"aten::clone", "tn", '='},
