@@ -295,7 +295,9 @@ static void grow_group(partition *p, int node) {
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
     const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
     f->nodes[from].repeats = maps && (again || gives_again(f->nodes[from].node));
-    if (again && !maps) {
+    const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
+                       kiln__fusion_rows_again(&f->clusters[node].rows, f->nodes[from].node);
+    if ((again && !maps) || twice) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);

@@ -54,6 +54,11 @@ bool kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n) {
   return true;
 }
 
+bool kiln__fusion_rows_again(const kiln_fusion_rows *rows, const kiln_node *n) {
+  const kiln_tensor_detail *t = n->outputs[0]->type->detail;
+  return rows->space && !rows->spreads && t && same_sizes(rows->space, t);
+}
+
 bool kiln__fusion_drops_dims(const kiln_node *n) {
   uint64_t mask;
   const kiln_tensor_detail *t = n->outputs[0]->type->detail;
@@ -77,6 +82,9 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
   if (kiln_codegen_reduces(n, &mask)) {
     rows->space = kiln_node_input(n, 0)->type->detail;
     rows->mask = mask;
+    rows->spreads |= same_sizes(rows->space, n->outputs[0]->type->detail);
+    for (int i = 0; i < rows->shape_count; i++) /* of what stands behind it */
+      rows->spreads |= same_sizes(rows->space, rows->shapes[i]);
     rows->unclear |= is_unclear(n, rows->space, mask);
   }
   for (int i = 0; i < n->output_count; i++) {
