@@ -1,6 +1,21 @@
-/* lower_norm.c: layers that normalise: layer_norm, rms_norm, group_norm, instance_norm, as the
- * interpreter's kernels compute them (runtime/kernels/nn/norm*.c). */
+/* lower_norm.c: layers that normalise: layer_norm, rms_norm, group_norm, instance_norm, and pools
+ * of whole planes, as the interpreter's kernels compute them (runtime/kernels/nn/). */
 #include "codegen/lower_rows.h"
+
+/* -- Means of planes -- */
+
+/* The sum, divided as a double. */
+ROWS_BEGIN(global_pool) {
+  const kiln_dtype dtype = kiln__rows_compute(node);
+  const int n = kiln__lower_size(l, KILN_DTYPE_F64, kiln__rows_length(l, node, rows));
+  const int sum = kiln__rows_of_first(l, node, rows, KILN_LOOP_sum, dtype);
+  if (kiln_dtype_is_int(dtype, true)) kiln__lower_refuse(l, KILN_REASON_raises);
+  rows->values[0] =
+      kiln__lower_cast(l, OP2(div, kiln__lower_cast(l, sum, KILN_DTYPE_F64), n), dtype);
+}
+ROWS(global_pool) {
+  return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0));
+}
 
 /* -- Layer norm -- */
 

@@ -50,6 +50,17 @@ static bool group_dims(const kiln_node *node, const kiln_tensor_detail *d, uint6
   return true;
 }
 
+/* The last ones that the operator pools, all of each. */
+static bool pooled_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const int count = node->op->dims;
+  if (!v || v->tag != KILN_TAG_LIST || v->u.list->count != count) return false;
+  for (int i = 0; i < count; i++)
+    if (v->u.list->items[i].u.i != 1) return false;
+  *mask = ((UINT64_C(1) << count) - 1) << (d->rank - count);
+  return d->rank == count + 1 || d->rank == count + 2;
+}
+
 /* What is no tensor is a constant: a profile's type tells what others did once. */
 static bool has_constants(const kiln_node *node) {
   bool all = true;
@@ -70,6 +81,7 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
     case KILN__ROWS_named_2: return named_dims(node, 2, rank, out_mask);
     case KILN__ROWS_last: return last_dims(node, d, out_mask);
     case KILN__ROWS_groups: return group_dims(node, d, out_mask);
+    case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
     case KILN__ROWS_inner: *out_mask &= ~UINT64_C(3); return rank >= 2;
     case KILN__ROWS_loss: break;
   }

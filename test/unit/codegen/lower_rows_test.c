@@ -180,6 +180,30 @@ static void test_norms(void **unused) {
   check_norm("aten::rms_norm(%x, %shape, %none, %none)", 2, 210, 0, false);
 }
 
+/* A pool of whole planes: the sum, divided as a double. */
+static void test_pool(void **unused) {
+  (void)unused;
+  enum { PLANES = 12, PLANE = 35 };
+  static float x[PLANES * PLANE];
+  float y[PLANES], again[PLANES];
+  void *data[] = {x, y};
+  lowered t;
+  fill(x, PLANES * PLANE);
+  assert_ok(open_graph(
+      &t,
+      "graph(%x : " F32(
+          "2, 6, 5, 7",
+          "210, 35, 7, 1") "):\n"
+                           "  %one : int[] = prim::Constant[value=[1, 1]]()\n"
+                           "  %y : " F32("2, 6, 1, 1",
+                                         "6, 1, 1, 1") " = aten::adaptive_avg_pool2d(%x, %one)\n"
+                                                       "  return (%y)\n"));
+  run(&t, data, NULL, again, 1, sizeof y);
+  for (int p = 0; p < PLANES; p++)
+    assert_true(fabs((double)y[p] - mean(x + p * PLANE, PLANE)) < 1e-6);
+  close_graph(&t);
+}
+
 /* -- Losses -- */
 
 static double square_of(double d) { return d * d; }
@@ -275,10 +299,8 @@ static void test_scans(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_norms),
-      cmocka_unit_test(test_losses),
-      cmocka_unit_test(test_scans),
+      cmocka_unit_test(test_rows),   cmocka_unit_test(test_norms), cmocka_unit_test(test_pool),
+      cmocka_unit_test(test_losses), cmocka_unit_test(test_scans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
