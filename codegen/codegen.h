@@ -33,6 +33,8 @@ typedef struct kiln_compiled {
 
 /* Whether the operator has a LOWER column (its in-place and out= variants have none). */
 bool kiln_codegen_has_lowering(const kiln_op *op);
+/* Whether it makes its elements of numbers and places alone. */
+bool kiln_codegen_is_new(const kiln_op *op);
 /* Whether this node, with the types that its values have, can be part of a group; none: it can. */
 kiln_reason kiln_codegen_can_lower(const kiln_node *node);
 /* Whether a group can compute the outputs from the inputs: all its nodes together. */

@@ -15,8 +15,10 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_NEW
 #undef LOWER_ROWS
 #define LOWER(name) KILN__LOWER_TYPE(name);
+#define LOWER_NEW(name) KILN__LOWER_TYPE(name);
 #define LOWER_EACH(name) KILN__LOWER_EACH_TYPE(name);
 #define LOWER_ROWS(name, dims) KILN__ROWS_TYPES(name);
 #define KILN_OP(id, schema, ...) __VA_ARGS__
@@ -26,9 +28,11 @@
 #include "ir/ops_columns.h"
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_NEW
 #undef LOWER_ROWS
 #undef LACKS
 #define LOWER(name) .fn = kiln__lower_##name,
+#define LOWER_NEW(name) .fn = kiln__lower_##name, .is_new = true,
 #define LOWER_EACH(name) .each = kiln__lower_##name,
 #define LOWER_ROWS(name, which) \
   .begin = kiln__rows_begin_##name, .rows = kiln__rows_##name, .dims = KILN__ROWS_##which,
@@ -39,6 +43,7 @@ typedef struct lowering_entry {
   kiln__rows_begin_fn begin;
   kiln__rows_fn rows;
   kiln__rows_dims dims;
+  bool is_new;
   kiln_reason lacks; /* of one that has no lowering */
   char unused;
 } lowering_entry;
@@ -56,14 +61,16 @@ static const lowering_entry *lowering_of(const kiln_op *op) {
   return e && (e->fn || e->each || e->rows) ? e : NULL;
 }
 
-static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node, int output,
                       const kiln__lower_map *map);
 
 static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   const lowering_entry *e = lowering_of(node->op);
   if (!e) return kiln__lower_refuse(l, KILN_REASON_no_lowering);
-  if (e->rows) return lower_rows(l, e, node, map);
+  uint64_t mask;
+  const bool reduces = e->rows && (!e->fn || kiln_codegen_reduces(node, &mask));
+  if (reduces) return lower_rows(l, e, node, output, map);
   return e->fn ? e->fn(l, node, map) : e->each(l, node, output, map);
 }
 
@@ -74,6 +81,11 @@ bool kiln_codegen_has_lowering(const kiln_op *op) {
 
 bool kiln_codegen_contracts(const kiln_op *op) {
   return op && op->cost == KILN_COST_heavy && kiln_codegen_has_lowering(op);
+}
+
+bool kiln_codegen_is_new(const kiln_op *op) {
+  const lowering_entry *e = lowering_of(op);
+  return e && e->is_new;
 }
 
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
@@ -243,6 +255,7 @@ static bool is_open(const kiln__lowering *l, int scope) {
 int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) {
   const int loop = l->nest->rank + l->nest->open;
   if (loop == KILN_LOOP_MAX_RANK) return kiln__lower_refuse(l, KILN_REASON_rank);
+  if (l->scanning) return kiln__lower_refuse(l, KILN_REASON_rows_differ);
   l->extents[loop] = extent;
   l->scopes[l->nest->open] = ++l->scope_count;
   kiln_loop_open(l->fn, l->nest, kind, extent);
@@ -317,58 +330,9 @@ int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
 
 /* -- Rows -- */
 
-/* Dimensions that the arguments name; false: they are not known. */
-static bool named_dims(const kiln_node *node, int rank, uint64_t *mask) {
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
-  const uint64_t all = rank < 64 ? (UINT64_C(1) << rank) - 1 : UINT64_MAX;
-  *mask = 0;
-  if (!v) return false;
-  if (v->tag == KILN_TAG_NONE) *mask = all;
-  const bool is_list = v->tag == KILN_TAG_LIST;
-  if (is_list && v->u.list->count == 0) *mask = all;
-  const int64_t count = is_list ? v->u.list->count : v->tag == KILN_TAG_INT;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t dim = is_list ? v->u.list->items[i].u.i : v->u.i;
-    if (rank == 0 && (dim == 0 || dim == -1)) continue;
-    if (dim < 0) dim += rank;
-    if (dim < 0 || dim >= rank || (*mask >> dim & 1)) return false; /* that raises */
-    *mask |= UINT64_C(1) << dim;
-  }
-  return true;
-}
-
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
   const lowering_entry *e = lowering_of(node->op);
-  if (!e || !e->rows) return false;
-  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
-  const int rank = d && d->rank >= 0 ? d->rank : 0;
-  *out_mask = (UINT64_C(1) << rank) - 1;
-  if (e->dims == KILN__ROWS_all) return d != NULL;
-  if (e->dims == KILN__ROWS_named) return d && named_dims(node, rank, out_mask);
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
-  if (!d || !v || v->tag != KILN_TAG_LIST || v->u.list->count > rank) return false;
-  for (int64_t i = 0; i < v->u.list->count; i++) { /* what differs raises */
-    if (v->u.list->items[i].u.i != d->sizes[rank - v->u.list->count + i]) return false;
-  }
-  *out_mask &= ~((UINT64_C(1) << (rank - v->u.list->count)) - 1);
-  return true;
-}
-
-/* The map of the first input, reduced dimensions without loops, of the map of a result, which has
- * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
- * and its rows are the same. */
-static kiln__lower_map *kept_map(kiln__lowering *l, const kiln_node *node, uint64_t mask,
-                                 const kiln__lower_map *map) {
-  const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
-  const int rank = detail->rank;
-  kiln__lower_map *kept = kiln__lower_new_map(l, rank);
-  for (int d = 0, at = 0; d < rank; d++) {
-    const bool reduced = mask >> d & 1;
-    if (map->rank == rank) at = d;
-    if (!reduced) kept->dims[d] = map->dims[at++];
-    if (detail->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
-  }
-  return kept;
+  return e && e->rows && kiln__rows_mask(node, e->dims, out_mask);
 }
 
 static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
@@ -376,6 +340,7 @@ static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const 
   kiln__rows *rows = KILN_NEW(l->arena, kiln__rows);
   rows->node = node;
   rows->mask = mask;
+  rows->part = kiln__rows_part(mask);
   rows->kept = *kept;
   rows->values[0] = rows->values[1] = -1;
   e->begin(l, node, rows);
@@ -385,20 +350,22 @@ static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const 
 }
 
 /* In a nest that was planned the rows are there; else they are reduced where they are wanted. */
-static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   uint64_t mask;
   if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  const kiln__lower_map *kept = kept_map(l, node, mask, map);
+  const kiln__lower_map *kept = kiln__rows_kept(l, node, mask, map);
+  if (!kept) return -1;
   for (int d = 0; d < kept->rank; d++) { /* rows at places that are found in a loop of theirs */
     if (kept->dims[d].check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   }
   for (int i = 0; i < l->rows.count; i++) {
     const kiln__rows *rows = l->rows.data[i];
-    if (rows->node == node && same_map(&rows->kept, kept)) return e->rows(l, node, map, rows);
+    if (rows->node == node && same_map(&rows->kept, kept))
+      return e->rows(l, node, output, map, rows);
   }
   const kiln__rows *rows = begin_rows(l, e, node, mask, kept);
-  return rows ? e->rows(l, node, map, rows) : -1;
+  return rows ? e->rows(l, node, output, map, rows) : -1;
 }
 
 /* -- The graph -- */
@@ -479,6 +446,12 @@ static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->memo = kiln_map_in(l->arena);
   l->rows.count = l->scope_count = 0;
   l->want = (kiln__lower_want){0};
+  l->scans = l->scanning = false;
+}
+/* As if it and its local buffers had not been. */
+static void drop_nest(kiln__lowering *l, int buffers) {
+  l->fn->nests.count--;
+  l->fn->buffers.count = buffers;
 }
 
 /* Which loops of the domain all rows of the nest go along, a bit each; false, with a reason: they
@@ -500,11 +473,9 @@ static bool axes_of_rows(kiln__lowering *l, int rank, uint32_t *out_axes) {
 }
 
 /* A nest over the axes that rows go along: reductions, each before those that need it, then loops
- * over the other axes. */
-static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes) {
-  const int row_count = l->rows.count;
-  kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
-  memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
+ * over the other axes; where there is one, perhaps of scans. */
+static void lower_in_order(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes,
+                           kiln__rows *const *planned, int row_count, bool scans) {
   kiln_dim extents[KILN_LOOP_MAX_RANK];
   int rank = 0, opened = 0, to[KILN_LOOP_MAX_RANK] = {0};
   for (int k = 0; k < part->rank; k++) {
@@ -513,6 +484,7 @@ static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *pa
     to[k] = rank++;
   }
   begin_nest(l, rank, extents);
+  l->scans = scans;
   for (int i = 0; i < row_count; i++) {
     const kiln__lower_map kept = kiln__lower_renumbered(&planned[i]->kept, to, part->rank);
     const kiln_node *node = planned[i]->node;
@@ -520,13 +492,31 @@ static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *pa
   }
   for (int k = 0; k < part->rank; k++) {
     if (axes >> k & 1) continue;
-    to[k] = kiln__lower_open(l, KILN_LOOP_for, part->extents[k]);
+    to[k] = kiln__lower_open(l, scans ? KILN_LOOP_scan : KILN_LOOP_for, part->extents[k]);
     if (to[k] < 0) return;
     opened++;
   }
+  l->scanning = scans;
   const kiln__lower_map map = kiln__lower_renumbered(&part->map, to, part->rank);
   store_alike(l, o, &map);
   while (opened-- > 0) kiln__lower_close(l);
+}
+/* Scans keep their results for other loops, where these cannot be made in the scan's loop. */
+static void lower_planned(kiln__lowering *l, int o, const kiln__lower_domain *part, uint32_t axes) {
+  const int row_count = l->rows.count, buffers = l->fn->buffers.count;
+  kiln__rows **planned = KILN_NEW_ARRAY(l->arena, kiln__rows *, row_count + 1);
+  memcpy(planned, l->rows.data, sizeof *planned * (size_t)row_count);
+  const uint32_t others = ((1u << part->rank) - 1) & ~axes;
+  bool scans = false;
+  for (int i = 0; i < row_count; i++)
+    scans |= lowering_of(planned[i]->node->op)->dims == KILN__ROWS_scan;
+  if (scans && others != 0 && (others & (others - 1)) == 0) {
+    lower_in_order(l, o, part, axes, planned, row_count, true);
+    if (l->reason == KILN_REASON_none) return;
+    l->reason = KILN_REASON_none;
+    drop_nest(l, buffers);
+  }
+  lower_in_order(l, o, part, axes, planned, row_count, false);
 }
 
 /* What was wanted of the part's loops is done, and they are tried again; false, with a reason: it
@@ -565,17 +555,18 @@ static void lower_alike(kiln__lowering *l, int o) {
   }
   kiln_vec_push(l->arena, &parts, part);
   for (int tries = 0; parts.count > 0; tries++) {
+    const int buffers = l->fn->buffers.count;
     part = kiln_vec_pop(&parts);
     begin_nest(l, part.rank, part.extents);
     store_alike(l, o, &part.map);
     if (l->reason != KILN_REASON_none) {
       is_cut |= l->want.kind == KILN__WANT_CUT;
       if (tries == MAX_TRIES || !answer_want(l, part, &parts)) return;
-      l->fn->nests.count--;
+      drop_nest(l, buffers);
     } else if (l->rows.count > 0) {
       if (is_cut) (void)kiln__lower_refuse(l, KILN_REASON_rows_cut);
       if (is_cut) return;
-      l->fn->nests.count--;
+      drop_nest(l, buffers);
       if (axes_of_rows(l, part.rank, &axes)) lower_planned(l, o, &part, axes);
       if (l->reason != KILN_REASON_none) return;
     }

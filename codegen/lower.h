@@ -52,24 +52,55 @@ typedef struct kiln__rows {
   const kiln_node *node;
   uint64_t mask;        /* dimensions of the first input that are reduced */
   kiln__lower_map kept; /* of the first input; reduced dimensions have no loop */
+  kiln_dim part;        /* of dimension 1, where groups of it are: its elements in one; else 0 */
   int loops;            /* that are open for it */
   int values[2];        /* instructions: the lowering's own */
 } kiln__rows;
-/* Which dimensions those are: all, the ones that argument 1 names (a number, a list; all where it
- * is None), or as many last ones as argument 1 has numbers. */
-typedef enum kiln__rows_dims { KILN__ROWS_all, KILN__ROWS_named, KILN__ROWS_last } kiln__rows_dims;
+/* Which dimensions those are: all; the ones that argument 1 or argument 2 names (a number, a list;
+ * all where it is None); as many last ones as argument 1 has numbers; those behind the channels;
+ * the same with each of the channels' groups, of which argument 1 is the number; all of a loss
+ * whose argument 2 asks for a sum or mean; of a scan the one that argument 1 names; those of an
+ * adaptive pool whose argument 1 asks for one element. */
+typedef enum kiln__rows_dims {
+  KILN__ROWS_all,
+  KILN__ROWS_named,
+  KILN__ROWS_named_2,
+  KILN__ROWS_last,
+  KILN__ROWS_inner,
+  KILN__ROWS_groups,
+  KILN__ROWS_loss,
+  KILN__ROWS_scan,
+  KILN__ROWS_pool,
+} kiln__rows_dims;
 
 typedef struct kiln__lowering kiln__lowering;
+
+/* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above
+ * them is the number of channels in a group, where groups of them are rows. */
+bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask);
+enum { KILN__ROWS_PART = 16 };
+static inline kiln_dim kiln__rows_part(uint64_t mask) {
+  return (kiln_dim)(mask >> KILN__ROWS_PART);
+}
+/* The map of the first input, reduced dimensions without loops, of the map of a result, which has
+ * these dimensions or not. One element needs no loop: whoever wants a result broadcasts it or not,
+ * and its rows are the same. Of groups the channels' index is that of the group's first. NULL:
+ * there is none on these loops. */
+const kiln__lower_map *kiln__rows_kept(kiln__lowering *l, const kiln_node *node, uint64_t mask,
+                                       const kiln__lower_map *map);
+
 struct kiln__lowering {
   const kiln_ir_value *const *outputs;
   int output_count;
   kiln_arena *arena;
   kiln_loop_fn *fn;
   kiln_loop_nest *nest;
-  kiln_map memo;                        /* value -> instructions of this nest, by map */
-  KILN_VEC(kiln__rows *) rows;          /* of this nest, inner ones first */
-  int scopes[KILN_LOOP_MAX_RANK];       /* of the loops of the body that are open */
-  int scope_count;                      /* so far */
+  kiln_map memo;                  /* value -> instructions of this nest, by map */
+  KILN_VEC(kiln__rows *) rows;    /* of this nest, inner ones first */
+  int scopes[KILN_LOOP_MAX_RANK]; /* of the loops of the body that are open */
+  int scope_count;                /* so far */
+  bool scans;    /* the loop over the results is to be one of scans, whose rows keep nothing */
+  bool scanning; /* it is open */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* of the nest's loops and those that are open */
   kiln__lower_want want;
   kiln_map buffers, scalars; /* graph input -> number + 1 */
@@ -82,14 +113,15 @@ struct kiln__lowering {
 typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
 typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int output,
                                    const kiln__lower_map *map);
-/* LOWER_ROWS(x, dims): before the loops over the result, and for its elements in them. */
+/* LOWER_ROWS(x, dims): before the loops over the result, and for elements of result `output` in
+ * them. With LOWER(y) as well: that one, where nothing is reduced. */
 typedef void (*kiln__rows_begin_fn)(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);
-typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                             const kiln__rows *rows);
-#define KILN__ROWS_TYPES(name)                                                                \
-  void kiln__rows_begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);   \
-  int kiln__rows_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, \
-                        const kiln__rows *rows)
+typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, int output,
+                             const kiln__lower_map *map, const kiln__rows *rows);
+#define KILN__ROWS_TYPES(name)                                                              \
+  void kiln__rows_begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows); \
+  int kiln__rows_##name(kiln__lowering *l, const kiln_node *node, int output,               \
+                        const kiln__lower_map *map, const kiln__rows *rows)
 #define KILN__LOWER_TYPE(name) \
   int kiln__lower_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
 #define KILN__LOWER_EACH_TYPE(name)                                            \
@@ -171,6 +203,13 @@ bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double 
 /* An integral dtype holds the number: what it does not hold, some operators refuse, and the
  * interpreter has the complaint. */
 bool kiln__lower_holds(kiln_dtype dtype, double value);
+/* Input i, one number for each channel of input 0, as a double that was rounded to `compute`
+ * before. */
+int kiln__lower_channel(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                        kiln_dtype compute);
+/* Whether input i can be a weight or bias beside input 0: there is none, or it has input 0's type,
+ * or f32 beside f16 and bf16; operators refuse others. */
+bool kiln__lower_fits_input(const kiln_node *node, int i);
 /* The node's inputs [first, first + count) promoted as at::result_type does. */
 kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count);
 kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i); /* of a tensor */

@@ -168,10 +168,8 @@ KILN__LOWER(relu6) {
 
 /* -- Batch norm that uses given statistics -- */
 
-/* Input i, one number for each channel, as a double, having been rounded to `compute` first; -1 and
- * a reason when it is anything else. */
-static int channel_number(kiln__lowering *l, const kiln_node *node, int i,
-                          const kiln__lower_map *map, kiln_dtype compute) {
+int kiln__lower_channel(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                        kiln_dtype compute) {
   const kiln_ir_value *v = kiln_node_input(node, i);
   const kiln_tensor_detail *d = kiln__lower_is_tensor(node, i) ? v->type->detail : NULL;
   if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
@@ -186,9 +184,7 @@ static int channel_number(kiln__lowering *l, const kiln_node *node, int i,
   int value = kiln__lower_cast(l, kiln__lower_value(l, v, own), compute);
   return kiln__lower_cast(l, value, KILN_DTYPE_F64);
 }
-/* Weight and bias have the input's type, or f32 beside f16 and bf16; the operator refuses others.
- */
-static bool fits_input(const kiln_node *node, int i) {
+bool kiln__lower_fits_input(const kiln_node *node, int i) {
   if (kiln__lower_is_none(node, i)) return true;
   kiln_dtype x = kiln__lower_input_dtype(node, 0), p = kiln__lower_input_dtype(node, i);
   return p == x || (p == KILN_DTYPE_F32 && kiln_loop_class(x) == KILN_LOOP_CLASS_H);
@@ -205,21 +201,21 @@ KILN__LOWER(batch_norm) {
   if (!kiln__lower_number(l, node, 7, &eps)) return -1;
   if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   if (d->rank < 2) return kiln__lower_refuse(l, KILN_REASON_raises);
-  if (!fits_input(node, 1) || !fits_input(node, 2)) {
+  if (!kiln__lower_fits_input(node, 1) || !kiln__lower_fits_input(node, 2)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
   kiln_dtype compute = kiln__lower_compute(kiln__lower_input_dtype(node, 0));
   int x = input_of(l, node, map, FLOATS);
-  int mean = channel_number(l, node, 3, map, compute);
-  int var = channel_number(l, node, 4, map, compute);
+  int mean = kiln__lower_channel(l, node, 3, map, compute);
+  int var = kiln__lower_channel(l, node, 4, map, compute);
   if (x < 0 || mean < 0 || var < 0) return -1;
   int one = kiln__lower_const(l, KILN_DTYPE_F64, 1), zero = kiln__lower_const(l, KILN_DTYPE_F64, 0);
   int deviation = OP1(sqrt, OP2(add, var, kiln__lower_const(l, KILN_DTYPE_F64, eps)));
   int scale = OP2(div, one, deviation), bias = zero;
   if (!kiln__lower_is_none(node, 1)) {
-    scale = OP2(mul, scale, channel_number(l, node, 1, map, compute));
+    scale = OP2(mul, scale, kiln__lower_channel(l, node, 1, map, compute));
   }
-  if (!kiln__lower_is_none(node, 2)) bias = channel_number(l, node, 2, map, compute);
+  if (!kiln__lower_is_none(node, 2)) bias = kiln__lower_channel(l, node, 2, map, compute);
   int shift = kiln__lower_cast(l, OP2(sub, bias, OP2(mul, mean, scale)), compute);
   scale = kiln__lower_cast(l, scale, compute);
   return finish(l, node, OP2(add, OP2(mul, x, scale), shift));

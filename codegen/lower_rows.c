@@ -1,111 +1,214 @@
-/* lower_rows.c: reductions, softmax, layer norm: as the interpreter's kernels compute them. */
-#include "codegen/lower.h"
+/* lower_rows.c: reductions and softmax, as the interpreter's kernels compute them; what all that
+ * reduces is made of. */
+#include "codegen/lower_rows.h"
 
-#include <math.h>
+/* -- Which rows -- */
 
-#define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
-#define OP1(name, a) OP(name, a, -1, -1)
-#define OP2(name, a, b) OP(name, a, b, -1)
-/* Before the loops over the result; then an element of it. */
-#define ROWS_BEGIN(name)  \
-  KILN__ROWS_TYPES(name); \
-  void kiln__rows_begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows)
-#define ROWS(name)                                                                            \
-  int kiln__rows_##name(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, \
-                        const kiln__rows *rows)
+/* Dimensions that an argument names; false: they are not known. */
+static bool named_dims(const kiln_node *node, int argument, int rank, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, argument));
+  const uint64_t all = rank < 64 ? (UINT64_C(1) << rank) - 1 : UINT64_MAX;
+  *mask = 0;
+  if (!v) return false;
+  if (v->tag == KILN_TAG_NONE) *mask = all;
+  const bool is_list = v->tag == KILN_TAG_LIST;
+  if (is_list && v->u.list->count == 0) *mask = all;
+  const int64_t count = is_list ? v->u.list->count : v->tag == KILN_TAG_INT;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t dim = is_list ? v->u.list->items[i].u.i : v->u.i;
+    if (rank == 0 && (dim == 0 || dim == -1)) continue;
+    if (dim < 0) dim += rank;
+    if (dim < 0 || dim >= rank || (*mask >> dim & 1)) return false; /* that raises */
+    *mask |= UINT64_C(1) << dim;
+  }
+  return true;
+}
 
-/* Opens a loop for each dimension that is reduced; gives the element of the first input that they
- * stand at. There is one at least. */
-static int open_rows(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, kiln_dtype dtype) {
-  const kiln_ir_value *self = kiln_node_input(node, 0);
-  const kiln__lower_sizes s = kiln__lower_sizes_of(l, self);
+/* As many last ones as a list has numbers, which are their sizes. */
+static bool last_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!v || v->tag != KILN_TAG_LIST || v->u.list->count > d->rank) return false;
+  for (int64_t i = 0; i < v->u.list->count; i++) { /* what differs raises */
+    if (v->u.list->items[i].u.i != d->sizes[d->rank - v->u.list->count + i]) return false;
+  }
+  *mask = ((UINT64_C(1) << d->rank) - 1) & ~((UINT64_C(1) << (d->rank - v->u.list->count)) - 1);
+  return true;
+}
+
+/* All from the channels on, and above what dimensions there are, where a group has some channels,
+ * how many: other groups are other rows. */
+static bool group_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!v || v->tag != KILN_TAG_INT || d->rank < 2) return false;
+  const int64_t groups = v->u.i, channels = d->sizes[1];
+  if (!kiln_dim_is_number(channels) || groups <= 0 || channels % groups != 0) return false;
+  const int64_t part = channels / groups;
+  if (part >> 40 != 0) return false;
+  *mask = ((UINT64_C(1) << d->rank) - 1) & ~UINT64_C(1);
+  if (part == 1) *mask &= ~UINT64_C(2);
+  if (part > 1 && groups > 1) *mask |= (uint64_t)part << KILN__ROWS_PART;
+  return true;
+}
+
+/* The last ones that the operator pools, all of each. */
+static bool pooled_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const int count = node->op->dims;
+  if (!v || v->tag != KILN_TAG_LIST || v->u.list->count != count) return false;
+  for (int i = 0; i < count; i++)
+    if (v->u.list->items[i].u.i != 1) return false;
+  *mask = ((UINT64_C(1) << count) - 1) << (d->rank - count);
+  return d->rank == count + 1 || d->rank == count + 2;
+}
+
+/* What is no tensor is a constant: a profile's type tells what others did once. */
+static bool has_constants(const kiln_node *node) {
+  bool all = true;
+  for (int i = 1; i < node->input_count; i++)
+    all &= kiln__lower_is_tensor(node, i) || kiln_ir_value_constant(kiln_node_input(node, i));
+  return all;
+}
+
+bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask) {
+  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
+  if (!d || !has_constants(node)) return false;
+  const int rank = d->rank >= 0 ? d->rank : 0;
+  *out_mask = (UINT64_C(1) << rank) - 1;
+  switch (dims) {
+    case KILN__ROWS_all: return true;
+    case KILN__ROWS_scan:
+    case KILN__ROWS_named: return named_dims(node, 1, rank, out_mask);
+    case KILN__ROWS_named_2: return named_dims(node, 2, rank, out_mask);
+    case KILN__ROWS_last: return last_dims(node, d, out_mask);
+    case KILN__ROWS_groups: return group_dims(node, d, out_mask);
+    case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
+    case KILN__ROWS_inner: *out_mask &= ~UINT64_C(3); return rank >= 2;
+    case KILN__ROWS_loss: break;
+  }
+  const kiln_ivalue *how = kiln_ir_value_constant(kiln_node_input(node, 2));
+  return how && how->tag == KILN_TAG_INT && how->u.i != 0;
+}
+
+const kiln__lower_map *kiln__rows_kept(kiln__lowering *l, const kiln_node *node, uint64_t mask,
+                                       const kiln__lower_map *map) {
+  const kiln_tensor_detail *detail = kiln_node_input(node, 0)->type->detail;
+  const int rank = detail->rank;
+  kiln__lower_map *kept = kiln__lower_new_map(l, rank);
+  for (int d = 0, at = 0; d < rank; d++) {
+    const bool reduced = mask >> d & 1;
+    if (map->rank == rank) at = d;
+    if (!reduced) kept->dims[d] = map->dims[at++];
+    if (detail->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
+  }
+  const kiln_dim part = kiln__rows_part(mask);
+  kiln__lower_dim group, channel;
+  if (part == 0) return kept;
+  if (!kiln__lower_divide(l, &map->dims[1], detail->sizes[1] / part, part, &group, &channel))
+    return NULL;
+  kept->dims[1] = kiln__lower_times(l, &group, part);
+  return kept;
+}
+
+/* -- Parts of a reduction -- */
+
+const kiln__lower_map *kiln__rows_open(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
   kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
   rows->loops = 0;
   for (int d = 0; d < map->rank; d++) {
     if (!(rows->mask >> d & 1)) continue;
-    const int loop = kiln__lower_open(l, KILN_LOOP_reduce, s.sizes[d]);
-    if (loop >= 0 && s.sizes[d] != 1) map->dims[d] = kiln__lower_along(loop);
+    const kiln_dim extent = d == 1 && rows->part ? rows->part : s.sizes[d];
+    const int loop = kiln__lower_open(l, KILN_LOOP_reduce, extent);
+    const kiln__lower_dim along = kiln__lower_along(loop < 0 ? 0 : loop);
+    if (extent != 1) map->dims[d] = kiln__lower_plus(l, &map->dims[d], &along);
     rows->loops++;
   }
   if (rows->loops == 0) {
     (void)kiln__lower_open(l, KILN_LOOP_reduce, 1);
     rows->loops = 1;
   }
-  return kiln__lower_cast(l, kiln__lower_value(l, self, map), dtype);
+  return map;
 }
-static int reduce(kiln__lowering *l, kiln_loop_opcode op, int value, const kiln__rows *rows) {
+int kiln__rows_open_first(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
+                          kiln_dtype dtype) {
+  const kiln__lower_map *map = kiln__rows_open(l, node, rows);
+  return kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), map), dtype);
+}
+int kiln__rows_reduce(kiln__lowering *l, kiln_loop_opcode op, int value, const kiln__rows *rows) {
   if (value < 0 || l->reason != KILN_REASON_none) return -1;
   const kiln_dtype dtype = kiln__lower_dtype_of(l, value);
   if (!(kiln_loop_class(dtype) & kiln_loop_ops[op].classes))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   return kiln_loop_reduce(l->fn, l->nest, op, value, -1, rows->loops);
 }
-static void close_rows(kiln__lowering *l, const kiln__rows *rows) {
+void kiln__rows_close(kiln__lowering *l, const kiln__rows *rows) {
   for (int i = 0; i < rows->loops; i++) kiln__lower_close(l);
 }
-static kiln_dim length_of(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows) {
+int kiln__rows_of_first(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
+                        kiln_loop_opcode op, kiln_dtype dtype) {
+  const int value = kiln__rows_reduce(l, op, kiln__rows_open_first(l, node, rows, dtype), rows);
+  kiln__rows_close(l, rows);
+  return value;
+}
+int kiln__rows_squares(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, kiln_dtype dtype,
+                       int center) {
+  const int x = kiln__rows_open_first(l, node, rows, dtype);
+  const int apart = center < 0 ? x : OP2(sub, x, center);
+  const int sum = kiln__rows_reduce(l, KILN_LOOP_sum, OP2(mul, apart, apart), rows);
+  kiln__rows_close(l, rows);
+  return sum;
+}
+kiln_dim kiln__rows_length(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows) {
   const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
   kiln_dim n = 1;
-  for (int d = 0; d < rows->kept.rank; d++)
-    if (rows->mask >> d & 1) n = kiln_dim_product(l->fn->dims, n, s.sizes[d]);
+  for (int d = 0; d < rows->kept.rank; d++) {
+    const kiln_dim size = d == 1 && rows->part ? rows->part : s.sizes[d];
+    if (rows->mask >> d & 1) n = kiln_dim_product(l->fn->dims, n, size);
+  }
   return n;
-}
-/* What the result is computed in. */
-static kiln_dtype compute_of(const kiln_node *node) {
-  return kiln__lower_compute(kiln__lower_result_dtype(node, 0));
 }
 
 /* -- One number for each row -- */
 
-static void begin_simple(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
-                         kiln_loop_opcode op, kiln_dtype dtype) {
-  rows->values[0] = reduce(l, op, open_rows(l, node, rows, dtype), rows);
-  close_rows(l, rows);
-}
-#define SIMPLE(name, op, dtype)                                                     \
-  ROWS_BEGIN(name) { begin_simple(l, node, rows, KILN_LOOP_##op, dtype); }          \
-  ROWS(name) {                                                                      \
-    (void)map;                                                                      \
-    return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); \
-  }
-SIMPLE(sum, sum, compute_of(node))
-SIMPLE(prod, prod, compute_of(node))
-SIMPLE(amax, amax, compute_of(node))
-SIMPLE(amin, amin, compute_of(node))
+#define SIMPLE(name, op, dtype)                                                  \
+  ROWS_BEGIN(name) {                                                             \
+    rows->values[0] = kiln__rows_of_first(l, node, rows, KILN_LOOP_##op, dtype); \
+  }                                                                              \
+  ROWS(name) { return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); }
+SIMPLE(sum, sum, kiln__rows_compute(node))
+SIMPLE(prod, prod, kiln__rows_compute(node))
+SIMPLE(amax, amax, kiln__rows_compute(node))
+SIMPLE(amin, amin, kiln__rows_compute(node))
 SIMPLE(any, any, KILN_DTYPE_BOOL)
 SIMPLE(all, all, KILN_DTYPE_BOOL)
 SIMPLE(argmax, argmax, kiln__lower_compute(kiln__lower_input_dtype(node, 0)))
 SIMPLE(argmin, argmin, kiln__lower_compute(kiln__lower_input_dtype(node, 0)))
 
 ROWS_BEGIN(mean) {
-  const kiln_dtype dtype = compute_of(node);
-  begin_simple(l, node, rows, KILN_LOOP_sum, dtype);
-  const int count = kiln__lower_size(l, dtype, length_of(l, node, rows));
-  rows->values[0] = OP2(div, rows->values[0], count);
+  const kiln_dtype dtype = kiln__rows_compute(node);
+  const int sum = kiln__rows_of_first(l, node, rows, KILN_LOOP_sum, dtype);
+  rows->values[0] = OP2(div, sum, kiln__lower_size(l, dtype, kiln__rows_length(l, node, rows)));
 }
-ROWS(mean) {
-  (void)map;
-  return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0));
-}
+ROWS(mean) { return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); }
 
 /* -- softmax -- */
 
 /* The input in the dtype that is asked for, rounded to it, in what that is computed in. */
 static int softmax_input(kiln__lowering *l, const kiln_node *node, int value) {
   value = kiln__lower_cast(l, value, kiln__lower_result_dtype(node, 0));
-  return kiln__lower_cast(l, value, compute_of(node));
+  return kiln__lower_cast(l, value, kiln__rows_compute(node));
 }
 static void begin_softmax(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
   const kiln_ivalue *third = kiln_ir_value_constant(kiln_node_input(node, 2));
   if (!third) kiln__lower_refuse(l, KILN_REASON_not_constant);
   /* _softmax's half_to_float */
   if (third && third->tag == KILN_TAG_BOOL && third->u.b) kiln__lower_refuse(l, KILN_REASON_raises);
-  int x = softmax_input(l, node, open_rows(l, node, rows, KILN_DTYPE_NONE));
-  const int most = rows->values[0] = reduce(l, KILN_LOOP_amax, x, rows);
-  close_rows(l, rows);
-  x = softmax_input(l, node, open_rows(l, node, rows, KILN_DTYPE_NONE));
-  rows->values[1] = reduce(l, KILN_LOOP_sum, OP1(exp, OP2(sub, x, most)), rows);
-  close_rows(l, rows);
+  int x = softmax_input(l, node, kiln__rows_open_first(l, node, rows, KILN_DTYPE_NONE));
+  const int most = rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_amax, x, rows);
+  kiln__rows_close(l, rows);
+  x = softmax_input(l, node, kiln__rows_open_first(l, node, rows, KILN_DTYPE_NONE));
+  rows->values[1] = kiln__rows_reduce(l, KILN_LOOP_sum, OP1(exp, OP2(sub, x, most)), rows);
+  kiln__rows_close(l, rows);
 }
 static int softmax_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
   return softmax_input(l, node, kiln__lower_value(l, kiln_node_input(node, 0), map));
@@ -123,48 +226,4 @@ ROWS(log_softmax) {
   const int x = softmax_element(l, node, map);
   return kiln__lower_cast(l, OP2(sub, OP2(sub, x, rows->values[0]), rows->values[1]),
                           kiln__lower_result_dtype(node, 0));
-}
-
-/* -- Layer norm -- */
-
-ROWS_BEGIN(layer_norm) {
-  const kiln_dtype dtype = compute_of(node);
-  const kiln_dim n = length_of(l, node, rows);
-  double eps;
-  if (!kiln__lower_number(l, node, 4, &eps)) return;
-  begin_simple(l, node, rows, KILN_LOOP_sum, dtype);
-  const int mean = rows->values[0] = OP2(div, rows->values[0], kiln__lower_size(l, dtype, n));
-  const int x = open_rows(l, node, rows, dtype), apart = OP2(sub, x, mean);
-  const int squares = reduce(l, KILN_LOOP_sum, OP2(mul, apart, apart), rows);
-  close_rows(l, rows);
-  const int variance = OP2(div, squares, kiln__lower_size(l, dtype, n));
-  const int root = OP1(sqrt, OP2(add, variance, kiln__lower_const(l, dtype, eps)));
-  rows->values[1] = OP2(div, kiln__lower_const(l, dtype, 1), root);
-}
-/* Weight or bias: of the last dimensions, or the operator raises. */
-static int of_columns(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
-                      kiln_dtype dtype) {
-  if (!kiln__lower_is_tensor(node, i)) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  const kiln_tensor_detail *d = kiln_node_input(node, i)->type->detail;
-  const kiln_tensor_detail *self = kiln_node_input(node, 0)->type->detail;
-  const kiln_ivalue *shape = kiln_ir_value_constant(kiln_node_input(node, 1));
-  bool same = d && shape && d->rank == shape->u.list->count;
-  for (int k = 0; same && k < d->rank; k++)
-    same = d->sizes[k] == self->sizes[self->rank - d->rank + k];
-  if (!same) return kiln__lower_refuse(l, KILN_REASON_raises);
-  const kiln_dtype own = kiln__lower_input_dtype(node, i);
-  const bool fits = own == kiln__lower_input_dtype(node, 0) || own == dtype;
-  return fits ? kiln__lower_input(l, node, i, map, dtype)
-              : kiln__lower_refuse(l, KILN_REASON_dtype);
-}
-ROWS(layer_norm) {
-  const kiln_dtype dtype = compute_of(node);
-  int x = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), map), dtype);
-  x = OP2(mul, OP2(sub, x, rows->values[0]), rows->values[1]);
-  if (!kiln__lower_is_none(node, 2)) x = OP2(mul, x, of_columns(l, node, 2, map, dtype));
-  if (!kiln__lower_is_none(node, 3)) x = OP2(add, x, of_columns(l, node, 3, map, dtype));
-  /* The kernel adds 0 where there is neither: -0 becomes 0. */
-  if (kiln__lower_is_none(node, 2) && kiln__lower_is_none(node, 3))
-    x = OP2(add, x, kiln__lower_const(l, dtype, 0));
-  return kiln__lower_cast(l, x, kiln__lower_result_dtype(node, 0));
 }

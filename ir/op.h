@@ -9,7 +9,8 @@
  *     SHAPE(fn)    kiln__shape_fn: types of the results from those of the arguments
  *     KERNEL(fn)   kiln__kernel_fn: what the interpreter runs (runtime/kernels)
  *     LOWER(fn)    kiln__lower_fn: to loop IR (codegen); LOWER_EACH where it has several results,
- *                  LOWER_ROWS(fn, dims) where it reduces: all dimensions, named or last ones
+ *                  LOWER_ROWS(fn, dims) where it reduces: all dimensions, named or last ones,
+ *                  LOWER_NEW where it makes its elements of numbers and places alone
  *     LACKS(form)  the reason why there is none of these: what loop IR lacks for it
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
@@ -137,6 +138,7 @@ typedef enum kiln_op_result {
   KILN_RESULT_wide,  /* int64 of integers and bool; else the argument's */
   KILN_RESULT_truth, /* uint8 of uint8, else bool */
   KILN_RESULT_index, /* int64 */
+  KILN_RESULT_real,  /* the argument's, of complex numbers that of their parts */
 } kiln_op_result;
 
 /* What says the sizes of the results, beside types and constants. */

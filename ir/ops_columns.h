@@ -5,6 +5,7 @@
 #undef KERNEL
 #undef LOWER
 #undef LOWER_EACH
+#undef LOWER_NEW
 #undef LOWER_ROWS
 #undef LACKS
 #undef FLOPS
@@ -24,6 +25,7 @@
 #define KERNEL(fn)
 #define LOWER(fn)
 #define LOWER_EACH(fn)
+#define LOWER_NEW(fn)
 #define LOWER_ROWS(fn, dims)
 #define LACKS(form)
 #define FLOPS(fn)

@@ -66,6 +66,11 @@ static kiln_dtype reduced_dtype(const kiln_shape_query *q, const kiln_tensor_det
     case KILN_RESULT_truth: return dtype == KILN_DTYPE_U8 ? KILN_DTYPE_U8 : KILN_DTYPE_BOOL;
     case KILN_RESULT_index: return KILN_DTYPE_I64;
     case KILN_RESULT_wide: return kiln__shape_dtype(q, wide ? KILN_DTYPE_I64 : dtype);
+    case KILN_RESULT_real: {
+      const kiln_dtype asked = kiln__shape_dtype(q, dtype);
+      const bool parts = kiln_dtype_is_valid(asked) && kiln_dtype_is_complex(asked);
+      return !parts ? asked : kiln_dtype_is_valid(dtype) ? kiln_dtype_real(dtype) : KILN_DTYPE_NONE;
+    }
     case KILN_RESULT_same: break;
   }
   return kiln__shape_dtype(q, dtype);
@@ -92,20 +97,24 @@ static bool keepdim_of(const kiln_shape_query *q, bool *out) {
   return i < 0 || kiln__shape_bool(q, i, out);
 }
 
-/* f(self): one element. */
+/* f(self): one element; of two results the other has self's type. */
 bool kiln__shape_reduce_all(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
-  return self && kiln__shape_give(q, 0, reduced_dtype(q, self), 0, NULL, true);
+  if (!self) return false;
+  if (q->op->schema->result_count > 1) kiln__shape_give(q, 1, self->dtype, 0, NULL, true);
+  return kiln__shape_give(q, 0, reduced_dtype(q, self), 0, NULL, true);
 }
 
-/* f(self, int[] dim, keepdim): None and [] are all dimensions. */
+/* f(self, int[] dim, keepdim): None and [] are all dimensions; of two results the other has self's
+ * type. */
 bool kiln__shape_reduce_dims(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  const int at = kiln__shape_find(q, "dim");
   kiln_shape_list dims = {0};
   bool keep;
   uint64_t mask = 0;
   if (!self || !keepdim_of(q, &keep)) return false;
-  if (!kiln__shape_is_none(q, 1) && !kiln__shape_ints(q, 1, &dims)) return false;
+  if (!kiln__shape_is_none(q, at) && !kiln__shape_ints(q, at, &dims)) return false;
   for (int i = 0; i < dims.count; i++) {
     int64_t bound = self->rank ? self->rank : 1;
     int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + bound : dims.ints[i];
@@ -114,6 +123,7 @@ bool kiln__shape_reduce_dims(kiln_shape_query *q) {
   }
   if (dims.count == 0) mask = ~(uint64_t)0;
   give_reduced(q, 0, reduced_dtype(q, self), mask, keep);
+  if (q->op->schema->result_count > 1) give_reduced(q, 1, (kiln_dtype)self->dtype, mask, keep);
   return true;
 }
 

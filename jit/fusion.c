@@ -105,9 +105,11 @@ bool kiln__fusion_is_map(const kiln_node *n) {
          n->op->cost != KILN_COST_heavy;
 }
 
-/* Its results may be an argument's memory, or are a list. */
+/* Its results may be an argument's memory, or are a list; or are made of nothing, and worth it only
+ * where nobody else wants them. */
 static bool shares(const kiln_node *n) {
   if (!kiln__fusion_is_map(n)) return false;
+  if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||
          (s->result_count > 0 && s->results[0].alias.present);

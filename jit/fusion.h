@@ -24,6 +24,8 @@ typedef struct kiln_fusion_rows {
   int shape_count;
   bool many;    /* more than are kept */
   bool product; /* a contraction is one of the members */
+  bool spreads; /* results at or behind what reduces have the space's sizes: softmax */
+  bool unclear; /* a result might be of other dimensions than it seems: see fusion_rows.c */
   const kiln_tensor_detail *shapes[KILN_FUSION_SHAPES];
 } kiln_fusion_rows;
 
@@ -56,6 +58,11 @@ bool kiln__fusion_is_work(const kiln_node *n);
 /* Whether it gives an argument's elements, in other places: a view, a list or a copy. */
 bool kiln__fusion_is_map(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
+/* A value that is reduced, and wanted outside too, is computed twice, but where results for each
+ * element need the rows. */
+bool kiln__fusion_rows_again(const kiln_fusion_rows *rows, const kiln_node *n);
+/* It reduces, and its result does not keep the dimensions (fusion_rows.c). */
+bool kiln__fusion_drops_dims(const kiln_node *n);
 /* Whether a node may join a group with these rows (fusion_rows.c): none, or why not; it does. */
 kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n);
 /* Whether a contraction is worth a kernel: none, or why not (fusion_product.c). */

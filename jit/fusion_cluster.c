@@ -299,8 +299,10 @@ static void grow_group(partition *p, int node) {
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
     const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
+    const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
+                       kiln__fusion_rows_again(&f->clusters[node].rows, f->nodes[from].node);
     const kiln_reason misfit = kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node);
-    if (again && !maps) {
+    if ((again && !maps) || twice) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
@@ -432,19 +434,21 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 /* -- Which groups can be lowered as a whole -- */
 
 /* A group that cannot is to be formed without what changes where elements stand, or without joins,
- * where they are the cause: views have no parts; then without its product, which a kernel would
- * make slowly. */
+ * where they are the cause: views have no parts; or without reductions, where their rows may be;
+ * then without its product, which a kernel would make slowly. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
-  if (!c->rows.product && (!c->has_maps || c->work < f->pass->env->flags.min_group_size))
+  const bool small = c->work < f->pass->env->flags.min_group_size;
+  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small))
     return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);
     const bool product = kiln_codegen_contracts(f->nodes[m].node->op);
-    if (!kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
+    if (!rows && !kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
     if (product && c->has_maps && reason != KILN_REASON_product_by_kernel) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;

@@ -71,11 +71,38 @@ kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node 
   return KILN_REASON_none;
 }
 
+bool kiln__fusion_rows_again(const kiln_fusion_rows *rows, const kiln_node *n) {
+  const kiln_tensor_detail *t = n->outputs[0]->type->detail;
+  return rows->space && !rows->spreads && t && same_sizes(rows->space, t);
+}
+
+bool kiln__fusion_drops_dims(const kiln_node *n) {
+  uint64_t mask;
+  const kiln_tensor_detail *t = n->outputs[0]->type->detail;
+  return kiln_codegen_reduces(n, &mask) && t && t->rank < kiln_node_input(n, 0)->type->detail->rank;
+}
+
+/* Results without the dimensions that are reduced broadcast to the space, but to other dimensions
+ * of it than those they are of: of x (3, 3), x + x.sum(1) has at [i, j] the sum of row j. */
+static bool is_unclear(const kiln_node *n, const kiln_tensor_detail *space, uint64_t mask) {
+  bool trailing = true, unclear = false;
+  for (int d = 1; d < space->rank; d++) trailing &= (mask >> d & 1) <= (mask >> (d - 1) & 1);
+  for (int i = 0; i < n->output_count; i++) {
+    const kiln_tensor_detail *t = n->outputs[i]->type->detail;
+    unclear |= t && t->rank > 0 && t->rank < space->rank && broadcasts_to(t, space);
+  }
+  return unclear && !trailing;
+}
+
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
   uint64_t mask;
   if (kiln_codegen_reduces(n, &mask)) {
     rows->space = kiln_node_input(n, 0)->type->detail;
     rows->mask = mask;
+    rows->spreads |= same_sizes(rows->space, n->outputs[0]->type->detail);
+    for (int i = 0; i < rows->shape_count; i++) /* of what stands behind it */
+      rows->spreads |= same_sizes(rows->space, rows->shapes[i]);
+    rows->unclear |= is_unclear(n, rows->space, mask);
   }
   rows->product |= kiln_codegen_contracts(n->op);
   for (int i = 0; i < n->output_count; i++) {

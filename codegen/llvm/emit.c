@@ -324,6 +324,14 @@ static bool has_loops(const kiln_loop_nest *nest) {
   return false;
 }
 
+/* Whether loops of the body walk down columns, of which there are more than `width`: twice as many
+ * at once read whole lines of memory, where they are far apart. */
+static bool reads_columns(const kiln_loop_nest *nest, int width) {
+  const kiln_dim columns = nest->rank > 0 ? nest->extents[nest->rank - 1] : 1;
+  const bool many = !kiln_dim_is_number(columns) || columns > width;
+  return many && width > 1 && width < KILN_LOOP_LANES && !kiln_loop_strips_body(nest);
+}
+
 static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMValueRef base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
@@ -334,6 +342,7 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
   e->width = kiln_loop_width(nest, e->target->lanes);
   kiln_loop_levels(nest, s->levels);
   const bool loops = has_loops(nest);
+  if (loops && !nest->tile.rows && reads_columns(nest, e->width)) e->width *= 2;
   if (s->rank == 0) { /* one point: a loop of one turn, in which the stores stand */
     s->rank = 1;
     s->extents[0] = 1;

@@ -108,6 +108,22 @@ static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeR
   return lanes == 1 ? LL->BuildCast(BUILD, LLVMBitCast, value, result_scalar, "") : value;
 }
 
+/* The same of vectors of `width`, which takes several calls where that is more. */
+static LLVMValueRef call_wide(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result_scalar,
+                              LLVMTypeRef scalar, int lanes, int width, LLVMValueRef *args,
+                              int count) {
+  const int half = width / 2;
+  LLVMValueRef parts[2], some[2];
+  if (width <= lanes) return call_math(e, name, result_scalar, scalar, lanes, args, count);
+  for (int h = 0; h < 2; h++) {
+    LLVMValueRef which = kiln__llvm_emit_iota(e, h * half, half);
+    for (int a = 0; a < count; a++)
+      some[a] = LL->BuildShuffleVector(BUILD, args[a], args[a], which, "");
+    parts[h] = call_wide(e, name, result_scalar, scalar, lanes, half, some, count);
+  }
+  return LL->BuildShuffleVector(BUILD, parts[0], parts[1], kiln__llvm_emit_iota(e, 0, width), "");
+}
+
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between
  * their result and an operand of theirs (AVX-512's masked VPTERNLOG with an operand in memory), and
  * gets the operands' order wrong. What stands behind a fence is not merged; it costs nothing. */
@@ -137,24 +153,14 @@ static LLVMValueRef select_operand(kiln__llvm_emitter *e, int value) {
 /* A function of functions.def. f64 in a vector as wide as f32's takes two calls. */
 static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
-  bool is_f64 = inst->dtype == KILN_DTYPE_F64;
-  int lanes = is_f64 && e->width > 1 ? e->target->lanes / 2 : e->target->lanes,
-      count = kiln_loop_ops[inst->op].arity;
+  const bool is_f64 = inst->dtype == KILN_DTYPE_F64;
+  const int lanes = is_f64 && e->width > 1 ? e->target->lanes / 2 : e->target->lanes;
+  const int count = kiln_loop_ops[inst->op].arity;
   LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, inst->dtype);
-  LLVMValueRef args[2], half[2], result = NULL;
+  LLVMValueRef args[2];
   snprintf(symbol, sizeof symbol, "kiln_math_%s_%s", name, is_f64 ? "f64v" : "f32v");
   for (int a = 0; a < count; a++) args[a] = e->values[inst->args[a]];
-  if (lanes == e->width) return call_math(e, symbol, type, type, lanes, args, count);
-  for (int h = 0; h < 2; h++) {
-    for (int a = 0; a < count; a++)
-      half[a] = LL->BuildShuffleVector(BUILD, args[a], args[a],
-                                       kiln__llvm_emit_iota(e, h * lanes, lanes), "");
-    LLVMValueRef part = call_math(e, symbol, type, type, lanes, half, count);
-    result = h == 0 ? part
-                    : LL->BuildShuffleVector(BUILD, result, part,
-                                             kiln__llvm_emit_iota(e, 0, e->width), "");
-  }
-  return result;
+  return call_wide(e, symbol, type, type, lanes, e->width, args, count);
 }
 
 /* -- Casts -- */
@@ -171,11 +177,11 @@ static LLVMValueRef cast_half(kiln__llvm_emitter *e, LLVMValueRef value, kiln_dt
   bool bf16 = from == KILN_DTYPE_BF16 || to == KILN_DTYPE_BF16;
   if (widen) {
     value = cast_to(e, LLVMZExt, value, e->i32);
-    return call_math(e, bf16 ? "kiln_math_from_bf16_f32v" : "kiln_math_from_f16_f32v", f32, i32,
-                     e->width, &value, 1);
+    return call_wide(e, bf16 ? "kiln_math_from_bf16_f32v" : "kiln_math_from_f16_f32v", f32, i32,
+                     e->target->lanes, e->width, &value, 1);
   }
-  value = call_math(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32,
-                    e->width, &value, 1);
+  value = call_wide(e, bf16 ? "kiln_math_to_bf16_f32v" : "kiln_math_to_f16_f32v", i32, f32,
+                    e->target->lanes, e->width, &value, 1);
   return cast_to(e, LLVMTrunc, value, kiln__llvm_emit_scalar_type(e, to));
 }
 

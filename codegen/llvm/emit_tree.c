@@ -359,13 +359,22 @@ static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMVal
   *k = LL->BuildSelect(BUILD, take, places, *k, "");
 }
 
-/* Accumulators become half as many, `halves` times, the first time `most` elements: in memory, by a
- * loop over the halves and one over the vectors of a half. */
-static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
+/* How many accumulators have an iteration, as far as is known: the others change no bit. */
+static int used_of(const tree *t, int i) {
+  int64_t count = 1;
+  int open = t->scopes.parent[i];
+  for (int k = t->nest->body.data[i].index; k > 0; k--, open = t->scopes.parent[open]) {
+    const kiln_dim extent = t->nest->body.data[open].offset;
+    if (!kiln_dim_is_number(extent) || extent >= KILN_REDUCE_LANES) return KILN_REDUCE_LANES;
+    count *= extent;
+  }
+  return count < KILN_REDUCE_LANES ? (int)count : KILN_REDUCE_LANES;
+}
+
+/* The first `count` elements of the accumulators take in those `way` further, a vector at a time. */
+static void fold_by(const tree *t, int i, bool find, LLVMValueRef way, LLVMValueRef count) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  loop outer = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  LLVMValueRef way = binary(e, LLVMLShr, kiln__llvm_emit_index(e, most), outer.counter);
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   LLVMValueRef far = binary(e, LLVMAdd, l.counter, way), k = NULL, place_at = NULL, places = NULL;
   LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter);
@@ -379,8 +388,28 @@ static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
   join(t, i, &x, &k, other, places);
   store_vector(t, at, dtype, x);
   if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
-  loop_end(e, l, e->width, way);
+  loop_end(e, l, e->width, count);
+}
+
+/* Accumulators become half as many, `halves` times, the first time `most` elements: in memory, by a
+ * loop over the halves and one over the vectors of a half. */
+static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
+  kiln__llvm_emitter *e = t->e;
+  loop outer = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef way = binary(e, LLVMLShr, kiln__llvm_emit_index(e, most), outer.counter);
+  fold_by(t, i, find, way, way);
   loop_end(e, outer, 1, kiln__llvm_emit_index(e, halves));
+}
+
+/* Of vectors, `used` of which have an iteration. */
+static void fold_few(const tree *t, int i, bool find, int used) {
+  const kiln__llvm_emitter *e = t->e;
+  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
+    const int more = used - half < half ? used - half : half;
+    if (more <= 0) continue;
+    fold_by(t, i, find, kiln__llvm_emit_index(e, half * e->width),
+            kiln__llvm_emit_index(e, more * e->width));
+  }
 }
 
 /* To one number, whose result goes to all lanes. What finds takes long to compile, so that most of
@@ -388,16 +417,19 @@ static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
+  const int used = (used_of(t, i) + e->width - 1) / e->width;
   LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
-  const int count = find ? 1 : vectors_of(t, i);
-  if (find)
+  const bool loops = find && used == vectors_of(t, i);
+  const int all = loops ? 1 : vectors_of(t, i), count = loops ? 1 : used;
+  if (loops)
     fold_halves(t, i, true, KILN_REDUCE_LANES / 2, __builtin_ctz((unsigned)vectors_of(t, i)));
   for (int v = 0; v < count; v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
     if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
   }
-  for (int vectors = count / 2; vectors > 0; vectors /= 2) {
-    for (int v = 0; v < vectors; v++) join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
+  for (int vectors = all / 2; vectors > 0; vectors /= 2) {
+    for (int v = 0; v < vectors && v + vectors < count; v++)
+      join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
   }
   for (int half = e->width / 2; half > 0; half /= 2)
     join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
@@ -407,7 +439,11 @@ static void fold_numbers(const tree *t, int i, bool find) {
 /* To one vector. */
 static void fold_vectors(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
-  fold_halves(t, i, find, KILN_REDUCE_LANES / 2 * e->width, __builtin_ctz(KILN_REDUCE_LANES));
+  if (used_of(t, i) == KILN_REDUCE_LANES) {
+    fold_halves(t, i, find, KILN_REDUCE_LANES / 2 * e->width, __builtin_ctz(KILN_REDUCE_LANES));
+  } else {
+    fold_few(t, i, find, used_of(t, i));
+  }
   e->values[i] = find ? load_vector(t, e->places[i], KILN_DTYPE_I64)
                       : load_vector(t, e->reductions[i], operand_dtype(t, i));
 }
@@ -415,6 +451,47 @@ static void fold_vectors(const tree *t, int i, bool find) {
 static void end_reduction(const tree *t, int i) {
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i, find);
+}
+
+/* -- Scans: what is carried stands in memory of one vector, or of one number where iterations are
+ * lanes -- */
+
+static bool carries_in(const tree *t, int i, int open) {
+  return t->scopes.parent[i] == open && kiln_loop_carries(t->nest->body.data[i].op);
+}
+
+static void begin_scan(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  LLVMValueRef first = first_value(t, i);
+  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, in_strip(t, i) ? 1 : e->width);
+  if (in_strip(t, i))
+    LL->BuildStore(BUILD, lane_of(e, first, 0), e->reductions[i]);
+  else
+    store_vector(t, e->reductions[i], dtype, first);
+}
+
+static void carry(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  const kiln_dtype dtype = inst->dtype;
+  const kiln_loop_opcode op = inst->op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  LLVMValueRef x = e->values[inst->args[0]], at = e->reductions[i], sum;
+  if (!in_strip(t, i)) {
+    sum = kiln__llvm_emit_join(e, op, dtype, load_vector(t, at, dtype), x);
+    store_vector(t, at, dtype, sum);
+    e->values[i] = sum;
+    return;
+  }
+  if (p->left) x = LL->BuildSelect(BUILD, p->mask, x, first_value(t, i), "");
+  sum = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), at, "");
+  e->values[i] = LL->GetPoison(LL->TypeOf(x));
+  for (int k = 0; k < e->width; k++) {
+    LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)k, 0);
+    sum = kiln__llvm_emit_join(e, op, dtype, sum, LL->BuildExtractElement(BUILD, x, lane, ""));
+    e->values[i] = LL->BuildInsertElement(BUILD, e->values[i], sum, lane, "");
+  }
+  LL->BuildStore(BUILD, sum, at);
 }
 
 /* -- Loops -- */
@@ -548,6 +625,7 @@ static void emit_body_loop(const tree *t, int open, const place *p) {
   const kiln_dim extent = t->nest->body.data[open].offset;
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) begin_reduction(t, i);
+    if (carries_in(t, i, open)) begin_scan(t, i);
   }
   const int64_t count = kiln_dim_is_number(extent) ? extent : -1;
   const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_dim(e, extent), count};
@@ -584,6 +662,8 @@ static void emit_range(const tree *t, int begin, int end, const place *p) {
       i = t->scopes.end[i];
     } else if (kiln_loop_reduces(inst->op)) {
       accumulate(t, i, p);
+    } else if (kiln_loop_carries(inst->op)) {
+      carry(t, i, p);
     } else if (inst->op == KILN_LOOP_store || t->s->levels[i] == t->s->rank) {
       kiln__llvm_emit_straight(t, i, p); /* else it stands further out already */
     }

@@ -46,4 +46,5 @@ const kiln_eval_table TABLE(KILN_KERNEL_ISA) = {
     .copy = {copy_uint8_t, copy_uint16_t, copy_uint32_t, copy_uint64_t},
     .reducers = eval_reducers,
     .finders = eval_finders,
+    .scanners = eval_scanners,
 };

@@ -51,6 +51,7 @@ static void choose_function(eval_inst *e, const kiln_loop_nest *from,
     case KILN_LOOP_RULE_SELECT: e->fn = table->select[__builtin_ctz((unsigned)e->size)]; break;
     case KILN_LOOP_RULE_REDUCE:
     case KILN_LOOP_RULE_FIND: e->kind = EVAL_REDUCE; break;
+    case KILN_LOOP_RULE_SCAN: e->kind = EVAL_SCAN; break;
     case KILN_LOOP_RULE_OPEN: e->kind = EVAL_OPEN; break;
     case KILN_LOOP_RULE_END: e->kind = EVAL_END; break;
   }
@@ -262,7 +263,7 @@ static void give_slot(slot_pool *s, int pointer, int size) {
 static bool has_slot(const eval_inst *e) {
   return e->kind == EVAL_CALL || e->kind == EVAL_LOAD || e->kind == EVAL_LEAF ||
          e->kind == EVAL_INDEX || e->kind == EVAL_CHECK || e->kind == EVAL_GATHER ||
-         e->kind == EVAL_REDUCE;
+         e->kind == EVAL_REDUCE || e->kind == EVAL_SCAN;
 }
 
 /* Those whose last reader is instruction `i` give theirs to who follows: to its own result too,
@@ -285,8 +286,10 @@ static void assign_slots(const eval_nest *nest, const int *ends, slot_pool *s, k
   for (int i = 0; i < nest->count; i++) {
     const eval_inst *e = &nest->body[i];
     const int own = e->kind == EVAL_CALL ? e->size : 0;
-    for (int r = e->kind == EVAL_OPEN ? e->first : -1; r >= 0; r = nest->reductions[r].next)
-      take_slots(nest, nest->reductions[r].inst, s);
+    for (int r = e->kind == EVAL_OPEN ? e->first : -1; r >= 0; r = nest->reductions[r].next) {
+      const int inst = nest->reductions[r].inst;
+      if (nest->body[inst].kind == EVAL_REDUCE) take_slots(nest, inst, s);
+    }
     for (int pass = 0; pass < 2; pass++) {
       for (int v = ending[i]; v >= 0; v = next[v]) {
         const int size = nest->body[v].size;
@@ -330,7 +333,8 @@ static size_t place_values(eval_nest *nest, const kiln_loop_fn *fn, const int *e
 
 /* -- Reductions -- */
 
-/* Adds what instruction i of the nest reduces; gives the end of the scratch that begins at `at`. */
+/* Adds what instruction i of the nest reduces or scans; gives the end of the scratch that begins at
+ * `at`. */
 static size_t add_reduction(eval_nest *nest, const sorted *s, const kiln_eval_table *table, int i,
                             int number, size_t at) {
   eval_inst *e = &nest->body[i];
@@ -342,6 +346,8 @@ static size_t add_reduction(eval_nest *nest, const sorted *s, const kiln_eval_ta
   *r = (eval_reduction){.inst = i, .type = type_index(dtype), .size = kiln_loop_size(dtype)};
   if (find) {
     r->find = table->finders[e->inst.op == KILN_LOOP_argmin][r->type];
+  } else if (e->kind == EVAL_SCAN) {
+    r->scan = table->scanners[e->inst.op][r->type];
   } else {
     const kiln_loop_opcode op = kiln_loop_multiplies(e->inst.op) ? KILN_LOOP_sum : e->inst.op;
     r->fns = table->reducers[e->inst.op][r->type];
@@ -385,7 +391,7 @@ static size_t make_nest(eval_nest *nest, const kiln_loop_fn *fn, const sorted *s
   find_iterations(nest, s);
   find_operands(nest);
   for (int i = 0; i < nest->count; i++) {
-    if (nest->body[i].kind == EVAL_REDUCE)
+    if (nest->body[i].kind == EVAL_REDUCE || nest->body[i].kind == EVAL_SCAN)
       at = whole_lines(add_reduction(nest, s, table, i, reductions++, at));
   }
   int *ends = find_ends(nest, s, arena);
@@ -404,8 +410,10 @@ static totals count_all(const kiln_loop_fn *fn) {
     const size_t count = (size_t)nest->body.count;
     t.insts += count;
     if (count > t.most) t.most = count;
-    for (int i = 0; i < nest->body.count; i++)
-      t.reductions += kiln_loop_reduces(nest->body.data[i].op);
+    for (int i = 0; i < nest->body.count; i++) {
+      const kiln_loop_opcode op = nest->body.data[i].op;
+      t.reductions += kiln_loop_reduces(op) || kiln_loop_carries(op);
+    }
   }
   return t;
 }
@@ -446,7 +454,8 @@ static void fill_program(kiln_eval_program *program, const kiln_loop_fn *fn, con
     nest->slots = slots;
     const size_t end = make_nest(nest, fn, &s, program->table, shared, arena);
     if (end > program->own_bytes) program->own_bytes = end;
-    for (int i = 0; i < nest->count; i++) reductions += body[i].kind == EVAL_REDUCE;
+    for (int i = 0; i < nest->count; i++)
+      reductions += body[i].kind == EVAL_REDUCE || body[i].kind == EVAL_SCAN;
     body += nest->count;
     slots += 2 * nest->count;
   }

@@ -22,6 +22,7 @@ typedef enum eval_kind {
   EVAL_CHECK,
   EVAL_GATHER,
   EVAL_REDUCE,
+  EVAL_SCAN,
   EVAL_OPEN,
   EVAL_END
 } eval_kind;
@@ -46,10 +47,11 @@ typedef struct eval_inst {
   int store;       /* of CALL: the store of its result, where that may be done at once; -1 */
   int end;         /* of OPEN */
   bool innermost;  /* OPEN: nothing in it opens */
-  int first;       /* of OPEN: the reductions that begin with it; of those: its own; -1 */
+  int first;       /* of OPEN: what reduces or scans from there on; of those: its own; -1 */
 } eval_inst;
 
-/* What is reduced. Scratch has its lanes; FIND has the best values, and their places. */
+/* What is reduced or scanned. Scratch has its lanes; FIND has the best values, and their places,
+ * SCAN what it carries. */
 typedef struct eval_reduction {
   int inst;
   int next; /* of those that begin with the same loop; -1 */
@@ -57,7 +59,8 @@ typedef struct eval_reduction {
   int size;
   eval_reducer fns;
   eval_finder find; /* of FIND */
-  eval_fn combine;  /* two lanes, of columns */
+  eval_scanner scan;
+  eval_fn combine; /* two lanes, of columns */
   size_t lanes_at, places_at;
 } eval_reduction;
 

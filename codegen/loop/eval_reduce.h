@@ -1,4 +1,5 @@
-/* eval_reduce.h: what reduces blocks, for opcodes of rule REDUCE and FIND (part of eval_isa.c). */
+/* eval_reduce.h: what reduces and scans blocks, for opcodes of rule REDUCE, FIND and SCAN (part of
+ * eval_isa.c). */
 
 /* -- Lanes -- */
 
@@ -87,6 +88,7 @@ enum { LANES = KILN_REDUCE_LANES };
 #define REDUCERS_CHECK(name, classes, eval)
 #define REDUCERS_GATHER(name, classes, eval)
 #define REDUCERS_FIND(name, classes, eval)
+#define REDUCERS_SCAN(name, classes, eval)
 #define REDUCERS_OPEN(name, classes, eval)
 #define REDUCERS_END(name, classes, eval)
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
@@ -152,3 +154,52 @@ EVAL_TYPES(FIND_FNS)
    FINDER(op, i16), FINDER(op, i32), FINDER(op, i64), FINDER(op, b1)}
 static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax),
                                                               FINDER_ROW(argmin)};
+
+/* -- Scans -- */
+
+#define SCAN_FNS(name, classes, suffix, type, unsigned_type, class, expression)               \
+  static void scan_row_##name##_##suffix(void *carried, void *r, const void *x, int n) {      \
+    typedef type T __attribute__((unused));                                                   \
+    typedef unsigned_type U __attribute__((unused));                                          \
+    const T *p = x, *q = p;                                                                   \
+    T so_far = *(T *)carried, *to = r;                                                        \
+    for (int i = 0; i < n; i++) to[i] = so_far = STEP(so_far, i, expression);                 \
+    *(T *)carried = so_far;                                                                   \
+  }                                                                                           \
+  static void scan_columns_##name##_##suffix(void *carried, void *r, const void *x, int rows, \
+                                             int columns) {                                   \
+    typedef type T __attribute__((unused));                                                   \
+    typedef unsigned_type U __attribute__((unused));                                          \
+    const T *p = x, *q = p;                                                                   \
+    T *so_far = carried, *to = r;                                                             \
+    for (int row = 0; row < rows; row++, p += columns, q = p, to += columns) {                \
+      KILN_IVDEP                                                                              \
+      for (int i = 0; i < columns; i++) to[i] = so_far[i] = STEP(so_far[i], i, expression);   \
+    }                                                                                         \
+  }
+#undef REDUCERS_REDUCE
+#define REDUCERS_REDUCE(name, classes, eval)
+#undef REDUCERS_SCAN
+#define REDUCERS_SCAN(name, classes, eval)                               \
+  SCAN_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)    \
+  SCAN_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)  \
+  SCAN_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)  \
+  SCAN_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)   \
+  SCAN_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval) \
+  SCAN_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval) \
+  SCAN_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
+#include "codegen/loop/opcodes.def"
+#undef KILN_LOOP_OP
+#undef REDUCERS_SCAN
+
+#define SCANNER(name, suffix) {scan_row_##name##_##suffix, scan_columns_##name##_##suffix}
+#define REDUCERS_SCAN(name, classes, eval)                                          \
+  [KILN_LOOP_##name] = {SCANNER(name, f32), SCANNER(name, f64), SCANNER(name, u8),  \
+                        SCANNER(name, i8),  SCANNER(name, i16), SCANNER(name, i32), \
+                        SCANNER(name, i64)},
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
+static const eval_scanner eval_scanners[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
+#include "codegen/loop/opcodes.def"
+};
+#undef KILN_LOOP_OP

@@ -242,7 +242,7 @@ static void begin_reduction(const running *run, const eval_reduction *r) {
   char *lanes = lanes_of(run, r);
   if (r->find.row) return; /* place 0 begins */
   put_number(lanes, dtype, kiln_loop_first_f(e->inst.op), kiln_loop_first_i(e->inst.op, dtype));
-  copy_of(run, r->size)(lanes, 1, lanes, 0, KILN_REDUCE_LANES * others);
+  copy_of(run, r->size)(lanes, 1, lanes, 0, (r->scan.row ? 1 : KILN_REDUCE_LANES) * others);
 }
 
 static void run_reduction(const running *run, const eval_inst *e) {
@@ -270,8 +270,24 @@ static void run_reduction(const running *run, const eval_inst *e) {
   }
 }
 
+static void run_scan(const running *run, int i, const eval_inst *e) {
+  const eval_reduction *r = &run->nest->reductions[e->first];
+  const char *x = run->pointers[e->operands[0]];
+  char *result = slot_of(run, 2 * i), *carried = lanes_of(run, r);
+  const int rows = e->iterations & EVAL_EACH_ROW ? run->rows : 1;
+  const int columns = e->iterations & EVAL_EACH_COLUMN ? run->columns : 1, step = columns * r->size;
+  run->pointers[2 * i] = result;
+  if (!run->nest->along_body) {
+    r->scan.columns(carried, result, x, rows, columns);
+    return;
+  }
+  for (int row = 0; row < rows; row++, x += step, result += step, carried += r->size)
+    r->scan.row(carried, result, x, columns);
+}
+
 static void end_reduction(const running *run, const eval_reduction *r) {
   const eval_inst *e = &run->nest->body[r->inst];
+  if (r->scan.row) return;
   char *result = run->pointers[2 * r->inst], *lanes = lanes_of(run, r);
   const eval_copy_fn copy = copy_of(run, e->size);
   if (r->find.row) {
@@ -328,6 +344,7 @@ static void run_range(running *run, int begin, int end) {
       case EVAL_INDEX: run_index(run, i, e); break;
       case EVAL_CHECK: run_check(run, i, e); break;
       case EVAL_GATHER: run_gather(run, i, e); break;
+      case EVAL_SCAN: run_scan(run, i, e); break;
       case EVAL_REDUCE: run_reduction(run, e); continue; /* its value is behind the loop */
       case EVAL_OPEN: run_loop(run, i), i = e->end; continue;
       case EVAL_END: break;

@@ -27,6 +27,13 @@ typedef struct eval_finder {
   void (*columns)(void *best, int64_t *places, const void *x, int64_t first, int rows, int columns);
 } eval_finder;
 
+/* r[i] of what is carried and x[i], which is carried on. Of columns: row after row, an element for
+ * each column. */
+typedef struct eval_scanner {
+  void (*row)(void *carried, void *r, const void *x, int n);
+  void (*columns)(void *carried, void *r, const void *x, int rows, int columns);
+} eval_scanner;
+
 /* The types of operands: X(name, suffix, C type, a type in which it does not overflow, is bool).
  * The fourth is at least as wide as int, so that nothing is promoted to a signed type. */
 #define EVAL_TYPES(X)               \
@@ -56,4 +63,5 @@ struct kiln_eval_table {
   eval_copy_fn copy[EVAL_SIZES];
   const eval_reducer (*reducers)[EVAL_TYPE__COUNT]; /* of opcodes of rule REDUCE */
   const eval_finder (*finders)[EVAL_TYPE__COUNT];   /* argmax, argmin */
+  const eval_scanner (*scanners)[EVAL_TYPE__COUNT]; /* of opcodes of rule SCAN */
 };

@@ -32,7 +32,9 @@ int kiln_loop_width(const kiln_loop_nest *nest, int lanes) {
 
 double kiln_loop_first_f(kiln_loop_opcode op) {
   switch (op) {
-    case KILN_LOOP_prod: return 1;
+    case KILN_LOOP_prod:
+    case KILN_LOOP_cumprod: return 1;
+    case KILN_LOOP_cumsum: return -0.0; /* and -0 is -0 */
     case KILN_LOOP_amax:
     case KILN_LOOP_argmax: return -__builtin_inf();
     case KILN_LOOP_amin:
@@ -46,6 +48,7 @@ int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype) {
   const int64_t most = is_unsigned ? 255 : (int64_t)(UINT64_MAX >> (65 - bits));
   switch (op) {
     case KILN_LOOP_prod:
+    case KILN_LOOP_cumprod:
     case KILN_LOOP_all: return 1;
     case KILN_LOOP_amax:
     case KILN_LOOP_argmax: return is_unsigned ? 0 : -most - 1;

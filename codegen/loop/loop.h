@@ -8,6 +8,8 @@
  *   for N     independent iterations, in any order
  *   reduce N  the same, whose values instructions of rule REDUCE bring to one: `sum f32 %3 over 2`
  *             stands in two reduce loops and is a value behind the outer one
+ *   scan N    iterations in turn, and no loop within: an instruction of rule SCAN carries its value
+ *             from one to the next, `cumsum f64 %3` the sum of all %3 so far
  *
  * A value is seen where it stands and in the loops further in, behind it. Nothing that a nest
  * stores is loaded by another; within one, a local buffer is stored in one loop and loaded at the
@@ -57,6 +59,7 @@ typedef enum kiln_loop_rule {
   KILN_LOOP_RULE_GATHER,
   KILN_LOOP_RULE_REDUCE, /* operands alike, the result too */
   KILN_LOOP_RULE_FIND,   /* the same, but for a result of i64 */
+  KILN_LOOP_RULE_SCAN,   /* the operand and the result alike */
   KILN_LOOP_RULE_OPEN,   /* of a loop in the body */
   KILN_LOOP_RULE_END,    /* of the loop that is open */
 } kiln_loop_rule;
@@ -215,6 +218,10 @@ static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
   return kiln_loop_ops[op].rule == KILN_LOOP_RULE_REDUCE ||
          kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND;
 }
+/* Whether its value hangs on the iterations before. */
+static inline bool kiln_loop_carries(kiln_loop_opcode op) {
+  return kiln_loop_ops[op].rule == KILN_LOOP_RULE_SCAN;
+}
 
 /* Whether what is reduced are products of two. */
 static inline bool kiln_loop_multiplies(kiln_loop_opcode op) {
@@ -238,7 +245,7 @@ int kiln_loop_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 /* Whether two accesses walk the same places in their loops of the body, in the same order. */
 bool kiln_loop_same_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                           const kiln_loop_scopes *scopes, int a, int b);
-/* What a reduction begins with. */
+/* What a reduction or a scan begins with. */
 double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */

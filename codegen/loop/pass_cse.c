@@ -67,8 +67,8 @@ static int number_of(seen_table *seen, const kiln_loop_nest *nest, const kiln_lo
   const kiln_loop_inst *inst = &nest->body.data[i];
   const size_t slot = (size_t)hash_inst(inst) & seen->mask;
   for (const seen_value *v = seen->slots[slot]; v; v = v->next) {
-    const bool scope =
-        !kiln_loop_reduces(inst->op) || scopes->parent[v->number] == scopes->parent[i];
+    const bool loops = kiln_loop_reduces(inst->op) || kiln_loop_carries(inst->op);
+    const bool scope = !loops || scopes->parent[v->number] == scopes->parent[i];
     if (scope && same_inst(&nest->body.data[v->number], inst)) return v->number;
   }
   seen_value *v = KILN_NEW(scratch, seen_value);

@@ -89,8 +89,10 @@ static void find_equal(keeping *k) {
     const kiln_loop_inst *inst = &k->nest->body.data[i];
     k->equal[i] = i;
     k->cost[i] = kiln_loop_inst_cost(inst);
-    if (k->chain_of[i] < 0 || !kiln_loop_has_result(inst->op) || kiln_loop_reduces(inst->op))
+    if (k->chain_of[i] < 0 || !kiln_loop_has_result(inst->op) || kiln_loop_reduces(inst->op) ||
+        kiln_loop_carries(inst->op)) {
       continue;
+    }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
       if (k->chain_of[inst->args[a]] == k->chain_of[i]) k->cost[i] += k->cost[inst->args[a]];
     size_t slot = (size_t)hash_of(k, i) & mask;

@@ -166,6 +166,7 @@ static int scope_needed(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   int needed = -1, at = scopes->parent[number];
   const bool is_local = inst->index >= fn->input_count + fn->output_count;
   if (!kiln_loop_has_result(inst->op) || kiln_loop_reduces(inst->op)) return at;
+  if (kiln_loop_carries(inst->op)) return at;
   if (inst->op == KILN_LOOP_load && is_local) return at; /* behind its store */
   for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) {
     if (homes[inst->args[a]] > needed) needed = homes[inst->args[a]];

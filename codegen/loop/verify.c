@@ -136,6 +136,11 @@ static kiln_status *verify_reduction(const nest_check *n, int number) {
   return NULL;
 }
 
+static bool stands_in_scan(const nest_check *n, int number) {
+  const int parent = n->scopes.parent[number];
+  return parent >= 0 && n->nest->body.data[parent].op == KILN_LOOP_scan;
+}
+
 static kiln_status *verify_types(const nest_check *n, int number) {
   const kiln_loop_nest *nest = n->nest;
   const kiln_loop_inst *inst = &nest->body.data[number];
@@ -165,6 +170,7 @@ static kiln_status *verify_types(const nest_check *n, int number) {
         REFUSE("%%%d: f16 and bf16 are cast from and to f32 only", number);
       break;
     case KILN_LOOP_RULE_SAME:
+    case KILN_LOOP_RULE_SCAN:
     case KILN_LOOP_RULE_COMPARE:
     case KILN_LOOP_RULE_REDUCE:
     case KILN_LOOP_RULE_FIND:
@@ -318,11 +324,14 @@ static kiln_status *verify_inst(const nest_check *n, int number) {
   if (rule == KILN_LOOP_RULE_OPEN) {
     if (inst->offset == 0 || !kiln_dim_is_known(inst->offset))
       REFUSE("%%%d: an empty loop", number);
+    if (stands_in_scan(n, number)) REFUSE("%%%d: a loop in a scan loop", number);
     return NULL;
   }
   KILN_TRY(verify_types(n, number));
   if (kiln_loop_is_access(inst)) KILN_TRY(verify_access(n, number));
   if (kiln_loop_reduces(inst->op)) KILN_TRY(verify_reduction(n, number));
+  if (kiln_loop_carries(inst->op) && !stands_in_scan(n, number))
+    REFUSE("%%%d stands in no scan loop", number);
   if (inst->op == KILN_LOOP_scalar && (inst->index < 0 || inst->index >= n->fn->scalars.count ||
                                        inst->dtype != n->fn->scalars.data[inst->index]))
     REFUSE("%%%d: no such scalar of that type", number);

@@ -78,9 +78,9 @@ typedef struct program {
 /* What a node takes: t a tensor of sizes that broadcast with the first one's, s that one again, i
  * and f an int and a float constant, d a dimension, D a list of one, b a bool, n None, + the int 1,
  * L a list of two such tensors, M one of two or three with the first one's letters, g places of the
- * first one's greatest along the dimension, h those of another's along its last, of a matrix. What
- * its result has: '=' all its tensors' sizes, '-' without the dimension, '1' with 1 there, 'x' the
- * last two exchanged, 'u' one more, 'c' unknown. */
+ * first one's greatest along the dimension, h those of another's along its last, of a matrix; 2: it
+ * has two results, of which the first is used. What its result has: '=' all its tensors' sizes, '-'
+ * without the dimension, '1' with 1 there, 'x' the last two exchanged, 'u' one more, 'c' unknown. */
 typedef struct form {
   const char *op, *takes;
   char gives;
@@ -112,7 +112,18 @@ static const form forms[] = {
     {"aten::amax", "tDb", '-'},
     {"aten::amin", "tDk", '1'},
     {"aten::argmax", "tdb", '-'},
+    {"aten::max.dim", "tdk2", '1'},
+    {"aten::min.dim", "tdb2", '-'},
+    {"aten::var.dim", "tDbk", '1'},
+    {"aten::std.dim", "tDkb", '-'},
+    {"aten::linalg_vector_norm", "tiDkn", '1'},
+    {"aten::logsumexp", "tDk", '1'},
+    {"aten::nansum", "tDbn", '-'},
     {"aten::cumsum", "tdn", '='},
+    {"aten::cumsum", "tdn", '='},
+    {"aten::cumprod", "tdn", '='},
+    {"aten::ones_like", "tnnnnn", '='},
+    {"aten::tril", "ti", '='},
     {"aten::transpose.int", "txy", 'x'},
     {"aten::unsqueeze", "td", 'u'},
     {"aten::clone", "tn", '='},
@@ -218,7 +229,7 @@ static bool add_node(program *p) {
   bool good = first;
   if (first) memcpy(out.sizes, first->sizes, sizeof out.sizes);
   if (first && strlen(first->sizes) > 4) good = false;
-  for (const char *take = f->takes; good && *take; take++, count++) {
+  for (const char *take = f->takes; good && *take && *take != '2'; take++, count++) {
     kiln_builder_arg *g = &args[count];
     if (*take == 's') {
       g->var = first->var;
@@ -260,7 +271,11 @@ static bool add_node(program *p) {
     }
   }
   kiln_status *status = NULL;
-  if (good) status = kiln_builder_call(p->b, f->op, args, count, &out.var, 1, NULL);
+  kiln_var results[2] = {0};
+  if (good)
+    status =
+        kiln_builder_call(p->b, f->op, args, count, results, strchr(f->takes, '2') ? 2 : 1, NULL);
+  out.var = results[0];
   if (good && !status && strcmp(kiln_builder_type(p->b, out.var), "Tensor[]") == 0) {
     kiln_value *zero = NULL;
     draw_must(kiln_value_int(p->context, 0, &zero));

@@ -19,16 +19,16 @@
   "  %9 : Tensor = aten::sub(%8, %x.1, %2)\n"   \
   "  return (%9)\n"
 
-/* Two groups with a softmax between, which no kernel takes in. */
-#define GRAPH_TWO_GROUPS                          \
-  "graph(%x : Tensor, %y : Tensor):\n"            \
-  "  %1 : int = prim::Constant[value=1]()\n"      \
-  "  %none : NoneType = prim::Constant()\n"       \
-  "  %a : Tensor = aten::mul(%x, %y)\n"           \
-  "  %b : Tensor = aten::add(%a, %x, %1)\n"       \
-  "  %c : Tensor = aten::cumsum(%b, %1, %none)\n" \
-  "  %d : Tensor = aten::mul(%c, %y)\n"           \
-  "  %e : Tensor = aten::sub(%d, %x, %1)\n"       \
+/* Two groups with a running logarithm between, which no kernel takes in. */
+#define GRAPH_TWO_GROUPS                         \
+  "graph(%x : Tensor, %y : Tensor):\n"           \
+  "  %1 : int = prim::Constant[value=1]()\n"     \
+  "  %none : NoneType = prim::Constant()\n"      \
+  "  %a : Tensor = aten::mul(%x, %y)\n"          \
+  "  %b : Tensor = aten::add(%a, %x, %1)\n"      \
+  "  %c : Tensor = aten::logcumsumexp(%b, %1)\n" \
+  "  %d : Tensor = aten::mul(%c, %y)\n"          \
+  "  %e : Tensor = aten::sub(%d, %x, %1)\n"      \
   "  return (%e)\n"
 
 /* x to the power n + 1: a value that a loop carries. */

@@ -9,36 +9,33 @@
 
 /* -- Arg-reductions: the place of an extreme, of the first of equal ones; a NaN beats all -- */
 
-#define PLACE(name, T, better)                                                           \
-  static void name(const kiln_folded *f, bool largest, char *values, int64_t *indices) { \
-    const T *from = (const T *)kiln_tensor_data(f->tensor);                              \
-    T *to = (T *)values;                                                                 \
-    int64_t left = KILN_BUDGET_ITEMS;                                                    \
-    for (int64_t o = 0; o < f->outer; o++) {                                             \
-      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, f->length); c++) {   \
-        const T *row = from + o * f->length * f->inner + c;                              \
-        T best = row[0];                                                                 \
-        int64_t at = 0;                                                                  \
-        for (int64_t i = 0, end; (end = kiln_budget_piece(i, f->length)) > i;) {         \
-          for (; i < end; i++) {                                                         \
-            const T x = row[i * f->inner];                                               \
-            if (better) best = x, at = i;                                                \
-          }                                                                              \
-        }                                                                                \
-        if (to) to[o * f->inner + c] = best;                                             \
-        indices[o * f->inner + c] = at;                                                  \
-      }                                                                                  \
-    }                                                                                    \
+#define PLACE(name, T)                                                                        \
+  static void name(const kiln_folded *f, const void *extremes, int64_t *indices) {            \
+    const T *from = (const T *)kiln_tensor_data(f->tensor), *best = extremes;                 \
+    int64_t left = KILN_BUDGET_ITEMS;                                                         \
+    for (int64_t o = 0; o < f->outer; o++) {                                                  \
+      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, f->length); c++) {        \
+        const T *row = from + o * f->length * f->inner + c;                                   \
+        const T most = best[o * f->inner + c];                                                \
+        int64_t at = 0;                                                                       \
+        for (int64_t end; (end = kiln_budget_piece(at, f->length)) > at;) {                   \
+          while (at < end && row[at * f->inner] != most && !IS_NAN(row[at * f->inner])) at++; \
+          if (at < end) break;                                                                \
+        }                                                                                     \
+        indices[o * f->inner + c] = at < f->length ? at : 0;                                  \
+      }                                                                                       \
+    }                                                                                         \
   }
-#define WHOLE_BETTER largest ? x > best : x < best
-#define FLOAT_BETTER best == best && ((largest ? x > best : x < best) || x != x)
-PLACE(place_f32, float, FLOAT_BETTER)
-PLACE(place_f64, double, FLOAT_BETTER)
-PLACE(place_i32, int32_t, WHOLE_BETTER)
-PLACE(place_i64, int64_t, WHOLE_BETTER)
-PLACE(place_bool, uint8_t, WHOLE_BETTER)
+#define IS_NAN(x) ((x) != (x))
+PLACE(place_f32, float)
+PLACE(place_f64, double)
+#undef IS_NAN
+#define IS_NAN(x) false
+PLACE(place_i32, int32_t)
+PLACE(place_i64, int64_t)
+PLACE(place_bool, uint8_t)
 
-typedef void (*place_fn)(const kiln_folded *f, bool largest, char *values, int64_t *indices);
+typedef void (*place_fn)(const kiln_folded *f, const void *extremes, int64_t *indices);
 static place_fn place_of(kiln_ctype ctype) {
   switch (ctype) {
     case KILN_CTYPE_F32: return place_f32;
@@ -49,29 +46,32 @@ static place_fn place_of(kiln_ctype ctype) {
     default: return NULL;
   }
 }
-/* Values and indices as new tensors of the reduced sizes; out_values may be NULL. */
+/* The places of the extremes, which are of the reduced sizes, as a new tensor. */
+static kiln_status *find_places(kiln_call *call, kiln_tensor *t, uint64_t mask,
+                                const kiln_tensor *extremes, kiln_tensor **out_indices) {
+  const kiln_dtype compute = kiln_tensor_dtype(extremes);
+  kiln_folded folded;
+  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, kiln_tensor_rank(extremes),
+                                         kiln_tensor_sizes(extremes), out_indices);
+  if (!status && (*out_indices)->numel) {
+    place_of(kiln_ctype_of(compute))(&folded, kiln_tensor_data(extremes),
+                                     (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
+  }
+  kiln_tensor_release_to(&call->cache, folded.tensor);
+  return status;
+}
+/* Extremes, as amax and amin give them, and indices: new tensors of the reduced sizes. */
 static kiln_status *arg_reduction(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
                                   bool largest, kiln_tensor **out_values,
                                   kiln_tensor **out_indices) {
-  kiln_dtype dtype = kiln_tensor_dtype(t);
-  place_fn place = place_of(kiln_ctype_of(dtype));
-  if (!place) return kiln__not_implemented(call, dtype);
-  kiln_dtype compute = kiln__compute_dtype(dtype);
-  kiln_folded folded;
-  int rank;
-  int64_t sizes[KILN_MAX_RANK];
-  kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
-  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
-  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, out_indices);
-  if (!status && out_values) {
-    status = kiln_call_tensor(call, compute, rank, sizes, out_values);
-    if (status) kiln_tensor_release_to(&call->cache, *out_indices);
-  }
-  if (!status && (*out_indices)->numel) {
-    place(&folded, largest, out_values ? (char *)(uintptr_t)kiln_tensor_data(*out_values) : NULL,
-          (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
-  }
-  kiln_tensor_release_to(&call->cache, folded.tensor);
+  const kiln_dtype dtype = kiln_tensor_dtype(t), compute = kiln__compute_dtype(dtype);
+  kiln_reduce_op op = largest ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
+  if (!place_of(kiln_ctype_of(dtype))) return kiln__not_implemented(call, dtype);
+  if (compute == KILN_DTYPE_BOOL) op = largest ? KILN_REDUCE_ANY : KILN_REDUCE_ALL;
+  KILN_TRY(kiln__reduce(call, op, t, mask, keepdim, compute, NULL, out_values));
+  kiln_status *status = find_places(call, t, mask, *out_values, out_indices);
+  if (status) kiln_tensor_release_to(&call->cache, *out_values);
   return status;
 }
 static kiln_status *arg_and_value(kiln_call *call, const kiln_ivalue *args, bool largest,
@@ -92,7 +92,7 @@ KILN_KERNEL(max_dim) { return arg_and_value(call, args, true, outs); }
 KILN_KERNEL(min_dim) { return arg_and_value(call, args, false, outs); }
 static kiln_status *arg_only(kiln_call *call, const kiln_ivalue *args, bool largest,
                              kiln_ivalue *out) {
-  kiln_tensor *t = SELF, *indices;
+  kiln_tensor *t = SELF, *values, *indices;
   uint64_t mask = kiln__all_dims(t);
   int rank = kiln_tensor_rank(t);
   const char *name = largest ? "argmax" : "argmin";
@@ -109,7 +109,8 @@ static kiln_status *arg_only(kiln_call *call, const kiln_ivalue *args, bool larg
                         name);
   }
   if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
-  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, NULL, &indices));
+  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  kiln_tensor_release_to(&call->cache, values);
   return kiln__finish(call, out, indices);
 }
 KILN_KERNEL(argmax) { return arg_only(call, args, true, outs); }

@@ -498,17 +498,55 @@ static void check_reduction(fixture *f, kiln_codegen *codegen, kiln_loop_opcode 
   kiln_arena_reset(f->arena);
 }
 
+/* Running values of `outer` rows of `n` elements, or of columns: the first is what comes first. */
+static void check_scan(fixture *f, kiln_codegen *codegen, kiln_loop_opcode op, kiln_dtype dtype,
+                       int64_t outer, int64_t n, bool rows) {
+  const char *t = kiln_loop_dtype_name(dtype);
+  const long long across = rows ? n : 1, along = rows ? 1 : outer;
+  const kiln_loop_opcode join = op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  char text[600];
+  uint64_t seed = (uint64_t)((int64_t)op * 64 + (int64_t)dtype * 8 + n + outer + 1);
+  snprintf(text, sizeof text,
+           "kernel { in b0: %s[%lld] [1] out b1: %s[%lld] [1] nest [%lld] {\n"
+           "scan %lld { %%1 = load %s b0 + 0 [%lld, %lld]\n %%2 = %s %s %%1\n"
+           "store %s b1 + 0 [%lld, %lld], %%2 } } }",
+           t, (long long)(outer * n), t, (long long)(outer * n), (long long)outer, (long long)n, t,
+           across, along, kiln_loop_ops[op].name, t, t, across, along);
+  void *data[2] = {allocate(outer * n, dtype), allocate(outer * n, dtype)};
+  fill(dtype, data[0], outer * n, &seed);
+  kiln_compiled *code = compile(codegen, parse_loop(f, text, false, NULL));
+  run(code, data);
+  for (int64_t o = 0; o < outer; o++) {
+    number want = {.i = 0};
+    for (int64_t i = 0; i < n; i++) {
+      const number x = load_number(dtype, data[0], o * across + i * along),
+                   have = load_number(dtype, data[1], o * across + i * along);
+      want = i == 0 ? x : joined(join, dtype, want, x);
+      const bool same = !is_float(dtype) ? want.i == have.i
+                        : isnan(want.f)  ? isnan(have.f)
+                                         : memcmp(&want.f, &have.f, sizeof want.f) == 0;
+      if (!same)
+        fail_msg("%lld, %lld: %.17g %lld, not %.17g %lld of\n%s", (long long)o, (long long)i,
+                 have.f, (long long)have.i, want.f, (long long)want.i, text);
+    }
+  }
+  kiln_compiled_release(code);
+  for (int i = 0; i < 2; i++) free(data[i]);
+  kiln_arena_reset(f->arena);
+}
+
 static void reductions_on(fixture *f, kiln_codegen *codegen) {
   static const int64_t sizes[][2] = {{1, 1},  {3, 2},    {2, 64},   {17, 63},  {65, 100},
                                      {40, 9}, {3, 1025}, {130, 70}, {1, 2100}, {5, 400}};
   for (int op = 0; op < KILN_LOOP__COUNT; op++) {
-    if (!kiln_loop_reduces((kiln_loop_opcode)op)) continue;
+    const bool scans = kiln_loop_carries((kiln_loop_opcode)op);
+    if (!scans && !kiln_loop_reduces((kiln_loop_opcode)op)) continue;
     for (int d = 0; d < DTYPES; d++) {
       if (!(kiln_loop_ops[op].classes & kiln_loop_class(dtypes[d]))) continue;
       for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int rows = 0; rows < 2; rows++)
-          check_reduction(f, codegen, (kiln_loop_opcode)op, dtypes[d], sizes[s][0], sizes[s][1],
-                          rows);
+          (scans ? check_scan : check_reduction)(f, codegen, (kiln_loop_opcode)op, dtypes[d],
+                                                 sizes[s][0], sizes[s][1], rows);
     }
   }
 }

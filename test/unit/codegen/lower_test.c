@@ -1,59 +1,6 @@
 /* lower_test.c: groups' graphs to loop IR, and what they compute. Expected values are worked out
  * here by the operators' definitions. */
-#include "codegen_support.h"
-
-typedef struct lowered {
-  fixture f;
-  kiln_registry *registry;
-  kiln_graph *graph;
-  kiln_codegen *codegen;
-  kiln_reason reason;
-  kiln_loop_fn *fn;
-  kiln_str text;
-} lowered;
-
-static kiln_status *lower(lowered *t) {
-  KILN_TRY(kiln_codegen_lower(t->graph, t->f.arena, &t->reason, &t->fn));
-  t->text = kiln_loop_print(t->fn, t->f.arena);
-  return NULL;
-}
-
-static kiln_status *open_graph(lowered *t, const char *source) {
-  memset(t, 0, sizeof *t);
-  fixture_open(&t->f);
-  assert_ok(kiln_registry_create(t->f.env, &t->registry));
-  assert_ok(kiln_codegen_create(t->f.env, &t->codegen));
-  assert_ok(kiln_graph_parse(t->f.env->mem, t->registry, kiln_registry_types(t->registry),
-                             kiln_str_from(source), &t->graph));
-  return lower(t);
-}
-static void close_graph(lowered *t) {
-  kiln_graph_release(t->graph);
-  kiln_codegen_destroy(t->codegen);
-  kiln_registry_destroy(t->registry);
-  fixture_close(&t->f);
-}
-
-/* Runs on both back ends; all outputs are `bytes` long. */
-static void run(lowered *t, void **data, const kiln_kernel_scalar *scalars, void *again, int output,
-                size_t bytes) {
-  for (int backend = 1; backend >= 0; backend--) {
-    kiln_compiled *code;
-    assert_ok(kiln_codegen_compile(t->codegen, t->fn,
-                                   backend ? KILN_BACKEND_EVAL : KILN_BACKEND_LLVM, &t->reason,
-                                   &code, NULL));
-    void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
-    kiln_kernel_args args = {
-        .data = data, .scalars = scalars, .scratch = scratch, .closure = code->closure};
-    code->fn(&args, &code->info.work.grid);
-    if (backend) memcpy(again, data[output], bytes);
-    free(scratch);
-    kiln_compiled_release(code);
-  }
-  assert_memory_equal(again, data[output], bytes);
-}
-
-#define F32(sizes, strides) "Float(" sizes ", strides=[" strides "], requires_grad=0, device=cpu)"
+#include "lower_support.h"
 
 static void test_x_x_x(void **unused) {
   (void)unused;
@@ -273,6 +220,81 @@ static void test_batch_norm(void **unused) {
   check_batch_norm(false);
 }
 
+/* -- New tensors -- */
+
+enum { NEW = 12 }; /* elements */
+static double seven(int i) { return (void)i, 7; }
+static double half(int i) { return (void)i, 0.5; }
+static double truth(int i) { return (void)i, 1; }
+static double whole_range(int i) { return 3 - 2 * i; }
+static double float_range(int i) { return 0.25 + 0.5 * i; }
+static double diagonal(int i) { return i / 4 == i % 4; }
+static float spaced(int i) {
+  const float step = (2.5f - -1.f) / (float)(NEW - 1);
+  return i < NEW / 2 ? -1.f + step * (float)i : 2.5f - step * (float)(NEW - 1 - i);
+}
+static double spaced_evenly(int i) { return (double)spaced(i); }
+
+/* What is made of numbers and places is the operator's definition to the bit. */
+static void test_new(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *call, *type;
+    int bytes;
+    double (*expect)(int i);
+  } cases[] = {
+      {"aten::full(%sizes, %seven, %n, %n, %n, %n)", "Long(3, 4, strides=[4, 1]", 8, seven},
+      {"aten::full_like(%x, %half, %n, %n, %n, %n, %n)", "Float(3, 4, strides=[4, 1]", 4, half},
+      {"aten::ones_like(%x, %bool, %n, %n, %n, %n)", "Bool(3, 4, strides=[4, 1]", 1, truth},
+      {"aten::new_ones(%x, %sizes, %n, %n, %n, %n)", "Float(3, 4, strides=[4, 1]", 4, truth},
+      {"aten::new_full(%x, %sizes, %seven, %n, %n, %n, %n)", "Float(3, 4, strides=[4, 1]", 4,
+       seven},
+      {"aten::arange(%three, %end, %less, %n, %n, %n, %n)", "Long(12, strides=[1]", 8, whole_range},
+      {"aten::arange(%quarter, %stop, %half, %n, %n, %n, %n)", "Float(12, strides=[1]", 4,
+       float_range},
+      {"aten::eye(%three, %four, %n, %n, %n, %n)", "Float(3, 4, strides=[4, 1]", 4, diagonal},
+      {"aten::linspace(%first, %last, %count, %n, %n, %n, %n)", "Float(12, strides=[1]", 4,
+       spaced_evenly},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    lowered t;
+    char source[1536];
+    union {
+      float f[NEW];
+      int64_t i[NEW];
+      uint8_t b[NEW];
+    } y, again;
+    float x[NEW] = {0};
+    snprintf(source, sizeof source,
+             "graph(%%x : %s):\n  %%n : NoneType = prim::Constant()\n"
+             "  %%sizes : int[] = prim::Constant[value=[3, 4]]()\n"
+             "  %%seven : int = prim::Constant[value=7]()\n"
+             "  %%half : float = prim::Constant[value=0.5]()\n"
+             "  %%quarter : float = prim::Constant[value=0.25]()\n"
+             "  %%stop : float = prim::Constant[value=6.]()\n"
+             "  %%three : int = prim::Constant[value=3]()\n"
+             "  %%four : int = prim::Constant[value=4]()\n"
+             "  %%end : int = prim::Constant[value=-20]()\n"
+             "  %%less : int = prim::Constant[value=-2]()\n"
+             "  %%bool : int = prim::Constant[value=11]()\n"
+             "  %%first : float = prim::Constant[value=-1.]()\n"
+             "  %%last : float = prim::Constant[value=2.5]()\n"
+             "  %%count : int = prim::Constant[value=12]()\n"
+             "  %%y : %s, requires_grad=0, device=cpu) = %s\n  return (%%y)\n",
+             F32("3, 4", "4, 1"), cases[c].type, cases[c].call);
+    void *data[] = {x, &y};
+    assert_ok(open_graph(&t, source));
+    run(&t, data, NULL, &again, 1, (size_t)(NEW * cases[c].bytes));
+    for (int i = 0; i < NEW; i++) {
+      const double got = cases[c].bytes == 8   ? (double)y.i[i]
+                         : cases[c].bytes == 4 ? (double)y.f[i]
+                                               : y.b[i];
+      if (got != cases[c].expect(i)) fail_msg("%s at %d: %g", cases[c].call, i, got);
+    }
+    close_graph(&t);
+  }
+}
+
 /* -- Index maps -- */
 
 static void assert_lowers(const char *source, const char *want) {
@@ -405,6 +427,7 @@ int main(void) {
       cmocka_unit_test(test_chunk),
       cmocka_unit_test(test_reasons),
       cmocka_unit_test(test_batch_norm),
+      cmocka_unit_test(test_new),
       cmocka_unit_test(test_lacks),
       cmocka_unit_test(test_split),
       cmocka_unit_test(test_cut),

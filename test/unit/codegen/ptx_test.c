@@ -198,7 +198,8 @@ static int add_op(kernel *k, kiln_loop_opcode op, kiln_dtype to) {
         kiln_loop_add_output(k->fn, result, reduces ? 1 : 2, sizes, reduces ? one : strides);
     assert_int_equal(out, inputs_end + next++);
     kiln_loop_nest *nest = kiln_loop_add_nest(k->fn, 1, sizes);
-    kiln_loop_open(k->fn, nest, reduces ? KILN_LOOP_reduce : KILN_LOOP_for, COUNT);
+    const kiln_loop_opcode plain = kiln_loop_carries(op) ? KILN_LOOP_scan : KILN_LOOP_for;
+    kiln_loop_open(k->fn, nest, reduces ? KILN_LOOP_reduce : plain, COUNT);
     const int value = value_of(k, nest, op, inputs[t], to);
     if (reduces) kiln_loop_end(k->fn, nest);
     kiln_loop_store(k->fn, nest, out, 0, reduces ? one : strides, value);

@@ -172,6 +172,7 @@ static void run_loop(plain *p, int open) {
   p->extents[depth] = extent;
   for (int i = open; i < end; i++) {
     const kiln_loop_inst *inst = &p->nest->body.data[i];
+    if (kiln_loop_carries(inst->op)) p->accumulators[i].places[0] = 0;
     if (!kiln_loop_reduces(inst->op) || p->scopes.depth[i] - inst->index != depth) continue;
     for (int k = 0; k < LANES; k++) {
       p->accumulators[i].lanes[k] = first_value(inst->op, p->nest->body.data[inst->args[0]].dtype);
@@ -199,6 +200,12 @@ static void run_inst(plain *p, int i) {
   for (int d = 0; d < p->scopes.depth[i]; d++) at += p->counters[d] * inst->strides[d];
   if (kiln_loop_reduces(inst->op)) {
     accumulate(p, i);
+  } else if (kiln_loop_carries(inst->op)) { /* of the first iteration it is what comes */
+    accumulator *so_far = &p->accumulators[i];
+    const bool sums = inst->op == KILN_LOOP_cumsum;
+    if (so_far->places[0]++ > 0)
+      a = join(sums ? KILN_LOOP_sum : KILN_LOOP_prod, inst->dtype, so_far->lanes[0], a);
+    *r = so_far->lanes[0] = a;
   } else if (inst->op == KILN_LOOP_load) {
     *r = local >= 0 ? p->locals[local][at] : load_element(inst->dtype, p->k->data[inst->index], at);
   } else if (inst->op == KILN_LOOP_store) {
@@ -351,6 +358,20 @@ static kiln_dim random_dim(kernel *k, int64_t size) {
   }
 }
 
+/* A loop in turn: running sums or products, and what else is made of them. */
+static void add_scan(kernel *k, kiln_loop_nest *nest, const kiln_dim *sizes,
+                     const kiln_dim *strides, kiln_dtype dtype, int result) {
+  kiln_loop_open(k->fn, nest, KILN_LOOP_scan, sizes[nest->rank]);
+  const int a = kiln_loop_load(k->fn, nest, 0, 0, strides);
+  const kiln_loop_opcode op = random_below(&k->seed, 3) ? KILN_LOOP_cumsum : KILN_LOOP_cumprod;
+  int value = kiln_loop_op(k->fn, nest, op, random_value(k, nest, a, result), -1, -1);
+  if (random_below(&k->seed, 2)) value = random_value(k, nest, value, a);
+  if (random_below(&k->seed, 4) == 0)
+    value = kiln_loop_op(k->fn, nest, KILN_LOOP_cumsum, value, -1, -1);
+  add_output(k, nest, dtype, nest->rank + 1, sizes, value);
+  kiln_loop_end(k->fn, nest);
+}
+
 /* One or two groups of loops: what the first reduces, and perhaps keeps in a local buffer, the
  * second uses for each element again. */
 static kiln_status *make_kernel(kernel *k, kiln_arena *arena) {
@@ -382,8 +403,11 @@ static kiln_status *make_kernel(kernel *k, kiln_arena *arena) {
   }
   if (loops == 2) kiln_loop_end(k->fn, nest);
   const bool again = random_below(&k->seed, 2), each = random_below(&k->seed, 2);
+  const bool scan = loops == 1 && dtype != KILN_DTYPE_BOOL && random_below(&k->seed, 3) > 0;
   int third = -1;
-  if (again && nest->body.data[results[0]].dtype == dtype) {
+  if (again && scan && nest->body.data[results[0]].dtype == dtype) {
+    add_scan(k, nest, sizes, strides[0], dtype, results[0]);
+  } else if (again && nest->body.data[results[0]].dtype == dtype) {
     for (int n = 0; n < loops; n++)
       kiln_loop_open(k->fn, nest, each ? KILN_LOOP_for : KILN_LOOP_reduce, sizes[rank + n]);
     a = kiln_loop_load(k->fn, nest, 0, 0, strides[0]);

@@ -9,7 +9,7 @@ static const char with_effect[] = "graph(%x : Tensor, %y : Tensor):\n"
                                   "  %log : Tensor[] = prim::ListConstruct()\n"
                                   "  %a : Tensor = aten::mul(%x, %y)\n"
                                   "  %b : Tensor = aten::add(%a, %x, %1)\n"
-                                  "  %c : Tensor = aten::cumsum(%b, %1, %none)\n"
+                                  "  %c : Tensor = aten::logcumsumexp(%b, %1)\n"
                                   "  %l : Tensor[] = aten::append(%log, %c)\n"
                                   "  %d : Tensor = aten::mul(%c, %y)\n"
                                   "  %e : Tensor = aten::sub(%d, %x, %1)\n"
@@ -97,10 +97,10 @@ static const char with_checks[] =
     "  %2 : int = prim::Constant[value=2]()\n"
     "  %none : NoneType = prim::Constant()\n"
     "  %s : str = prim::Constant[value=\"{} is not 2\"]()\n"
-    "  %l : Tensor = aten::cumsum(%x, %1, %none)\n" DIM_CHECK(
+    "  %l : Tensor = aten::logcumsumexp(%x, %1)\n" DIM_CHECK(
         "%l", "0") "  %a : Tensor = aten::mul(%l, %y)\n"
                    "  %b : Tensor = aten::relu(%a)\n"
-                   "  %c : Tensor = aten::cumsum(%b, %1, %none)\n" DIM_CHECK(
+                   "  %c : Tensor = aten::logcumsumexp(%b, %1)\n" DIM_CHECK(
                        "%c", "1") "  %e : Tensor = aten::sub(%c, %y, %1)\n"
                                   "  %f : Tensor = aten::tanh(%e)\n"
                                   "  return (%f)\n";
@@ -170,7 +170,7 @@ static const char with_loop[] = "graph(%x : Tensor, %y : Tensor):\n"
                                 "    block0(%i : int, %c : Tensor):\n"
                                 "      %d : Tensor = aten::mul(%c, %c)\n"
                                 "      %e : Tensor = aten::add(%d, %c, %1)\n"
-                                "      %m : Tensor = aten::cumsum(%e, %1, %none)\n"
+                                "      %m : Tensor = aten::logcumsumexp(%e, %1)\n"
                                 "      %f : Tensor = aten::mul(%m, %x)\n"
                                 "      %g : Tensor = aten::add(%f, %m, %1)\n"
                                 "      -> (%true, %g)\n"
