@@ -198,6 +198,8 @@ bool kiln__lower_is_none(const kiln_node *node, int i);
 /* Element i of a list of tensors that a node of the group makes. */
 int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
                      const kiln__lower_map *map);
+/* I64, F64 or BOOL for a Python number, NONE where its kind is not known. */
+kiln_dtype kiln__lower_number_kind(const kiln_ir_value *value);
 /* A constant number of the node's input; false (and a reason) when it is not a constant. */
 bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value);
 /* An integral dtype holds the number: what it does not hold, some operators refuse, and the

@@ -1,6 +1,6 @@
 /* emit.h: what the parts of the emitter share (emit.c: the function, nests without loops in their
- * bodies; emit_tree.c: those with loops; emit_tile.c: those with a tile; emit_gpu.c: both of a GPU;
- * emit_ops.c: values). */
+ * bodies; emit_tree.c: those with loops; emit_reduce.c: what they reduce; emit_tile.c: those with a
+ * tile; emit_gpu.c: both of a GPU; emit_ops.c: values). */
 #pragma once
 
 #include "codegen/llvm/llvm.h"

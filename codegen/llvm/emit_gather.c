@@ -42,8 +42,8 @@ LLVMValueRef kiln__llvm_emit_gather(const kiln__llvm_emitter *e, const kiln_loop
     LLVMValueRef lane = kiln__llvm_emit_index(e, i);
     if (last && i > 0) lane = least(e, lane, last);
     LLVMValueRef way = binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, step));
-    LLVMValueRef place = moved_by(e, inst, i, offset_by(e, inst->dtype, at, way));
-    LLVMValueRef element = LL->BuildLoad2(BUILD, scalar, place, "");
+    LLVMValueRef at_row = moved_by(e, inst, i, offset_by(e, inst->dtype, at, way));
+    LLVMValueRef element = LL->BuildLoad2(BUILD, scalar, at_row, "");
     if (e->width == 1) return element;
     value = LL->BuildInsertElement(BUILD, value, element, LL->ConstInt(e->i32, (unsigned)i, 0), "");
   }

@@ -45,6 +45,25 @@ typedef struct tree {
   bool rows;
 } tree;
 
+static inline bool is_loop(const tree *t, int i) {
+  return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
+}
+/* Whether the loop's iterations are lanes: not where what it reduces over other loops too begins
+ * between two accumulators. */
+static inline bool is_strip(const tree *t, int open) {
+  const kiln_dim extent = t->nest->body.data[open].offset;
+  const bool whole = kiln_dim_is_number(extent) && extent % KILN_REDUCE_LANES == 0;
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
+    if (is_loop(t, i)) return false;
+    if (kiln_loop_reduces(inst->op) && inst->index > 1 && !whole) return false;
+  }
+  return t->rows;
+}
+static inline kiln_dtype operand_dtype(const tree *t, int i) {
+  return t->nest->body.data[t->nest->body.data[i].args[0]].dtype;
+}
+
 static inline LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
   return LL->AppendBasicBlockInContext(e->context, e->function, "");
 }
@@ -199,6 +218,19 @@ void kiln__llvm_emit_level(kiln__llvm_emitter *e, const nest_state *s, int level
 void kiln__llvm_emit_tree(kiln__llvm_emitter *e, nest_state *s);
 /* The body of one iteration, at which all counters stand: what moves with them, in numbers. */
 void kiln__llvm_emit_iteration(kiln__llvm_emitter *e, nest_state *s);
+/* -- emit_reduce.c -- */
+
+/* Before and behind the loop with which it begins; and in it, once for each step. */
+void kiln__llvm_begin_reduction(const tree *t, int i);
+void kiln__llvm_accumulate(const tree *t, int i, const place *p);
+void kiln__llvm_end_reduction(const tree *t, int i);
+/* The sums begin anew with accumulators of registers' own (`begin`), or go back to memory. */
+void kiln__llvm_exchange_accumulators(const tree *t, int open, bool begin);
+/* Whether the instruction is carried from iteration to iteration of the loop. */
+bool kiln__llvm_carries_in(const tree *t, int i, int open);
+void kiln__llvm_begin_scan(const tree *t, int i);
+void kiln__llvm_carry(const tree *t, int i, const place *p);
+
 /* A nest with a tile (emit_tile.c); values that the tiles of a kernel need, at most. */
 size_t kiln__llvm_tile_room(const kiln_loop_fn *fn);
 void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s);

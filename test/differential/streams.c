@@ -80,7 +80,8 @@ typedef struct program {
  * L a list of two such tensors, M one of two or three with the first one's letters, g places of the
  * first one's greatest along the dimension, h those of another's along its last, of a matrix; 2: it
  * has two results, of which the first is used. What its result has: '=' all its tensors' sizes, '-'
- * without the dimension, '1' with 1 there, 'x' the last two exchanged, 'u' one more, 'c' unknown. */
+ * without the dimension, '1' with 1 there, 'x' the last two exchanged, 'u' one more, 'c' unknown.
+ */
 typedef struct form {
   const char *op, *takes;
   char gives;

@@ -1,0 +1,338 @@
+/* emit_reduce.c: what a loop reduces or carries: accumulators, and what they come to (emit_tree.c).
+ */
+#include "codegen/llvm/emit_state.h"
+
+enum { FEW_VECTORS = 16 }; /* that are filled without a loop */
+
+static bool in_strip(const tree *t, int i) { return is_strip(t, t->scopes.parent[i]); }
+static int vectors_of(const tree *t, int i) {
+  return in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
+}
+static LLVMValueRef vector_at(const tree *t, LLVMValueRef base, kiln_dtype dtype, int vector) {
+  return offset_by(t->e, dtype, base, kiln__llvm_emit_index(t->e, vector * t->e->width));
+}
+static LLVMValueRef load_vector(const tree *t, LLVMValueRef at, kiln_dtype dtype) {
+  const int align = kiln_loop_size(dtype);
+  return from_memory(t->e, dtype, load_aligned(t->e, memory_vector(t->e, dtype), at, align));
+}
+static void store_vector(const tree *t, LLVMValueRef at, kiln_dtype dtype, LLVMValueRef value) {
+  store_aligned(t->e, to_memory(t->e, dtype, value), at, kiln_loop_size(dtype));
+}
+static void copy_vectors(const tree *t, LLVMValueRef to, LLVMValueRef from, kiln_dtype dtype,
+                         int count) {
+  for (int v = 0; v < count; v++) {
+    store_vector(t, vector_at(t, to, dtype, v), dtype,
+                 load_vector(t, vector_at(t, from, dtype, v), dtype));
+  }
+}
+
+static LLVMValueRef number(const tree *t, kiln_dtype dtype, double f, int64_t i) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, dtype);
+  const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+  return kiln__llvm_emit_splat(
+      e, is_float ? LL->ConstReal(type, f) : LL->ConstInt(type, (unsigned long long)i, 1),
+      e->width);
+}
+static LLVMValueRef first_value(const tree *t, int i) {
+  const kiln_loop_opcode op = t->nest->body.data[i].op;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  return number(t, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
+}
+
+/* The first values of the accumulators from `at` on, in elements. */
+static void store_first(const tree *t, int i, bool find, LLVMValueRef at) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  store_vector(t, offset_by(e, dtype, e->reductions[i], at), dtype, first_value(t, i));
+  if (!find) return;
+  store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], at), KILN_DTYPE_I64,
+               number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+}
+
+void kiln__llvm_begin_reduction(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
+  const int count = vectors_of(t, i) * e->width;
+  e->reductions[i] = kiln__llvm_emit_stack(e, operand_dtype(t, i), count);
+  if (find) e->places[i] = kiln__llvm_emit_stack(e, KILN_DTYPE_I64, count);
+  if (vectors_of(t, i) <= FEW_VECTORS) { /* compile faster than a loop */
+    for (int at = 0; at < count; at += e->width)
+      store_first(t, i, find, kiln__llvm_emit_index(e, at));
+    return;
+  }
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  store_first(t, i, find, l.counter);
+  loop_end(e, l, e->width, kiln__llvm_emit_index(e, count));
+}
+
+/* The number of the iteration that the counters stand at, in the loops of the reduction. */
+static LLVMValueRef iteration_of(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const int depth = t->scopes.depth[i], loops = t->nest->body.data[i].index;
+  LLVMValueRef at = kiln__llvm_emit_index(e, 0);
+  for (int d = depth - loops, open; d < depth; d++) {
+    for (open = t->scopes.parent[i]; t->scopes.depth[open] != d;) open = t->scopes.parent[open];
+    LLVMValueRef extent = kiln__llvm_emit_dim(e, t->nest->body.data[open].offset);
+    at = binary(e, LLVMAdd, binary(e, LLVMMul, at, extent), t->s->counters[d]);
+  }
+  return at;
+}
+/* That of each lane. */
+static LLVMValueRef iterations_of(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMValueRef all = kiln__llvm_emit_splat(e, iteration_of(t, i), e->width);
+  if (!in_strip(t, i)) return all;
+  LLVMTypeRef type = LL->VectorType(e->i64, (unsigned)e->width);
+  LLVMValueRef lanes =
+      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), type, "");
+  return binary(e, LLVMAdd, all, lanes);
+}
+
+/* Whether x, at places k, is to be taken instead of the best, at places b. */
+static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef k, LLVMValueRef best,
+                           LLVMValueRef b) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool most = t->nest->body.data[i].op == KILN_LOOP_argmax;
+  LLVMValueRef earlier = LL->BuildICmp(BUILD, LLVMIntSLT, k, b, "");
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F) {
+    const bool is_unsigned = dtype == KILN_DTYPE_U8;
+    const LLVMIntPredicate p =
+        most ? (is_unsigned ? LLVMIntUGT : LLVMIntSGT) : (is_unsigned ? LLVMIntULT : LLVMIntSLT);
+    LLVMValueRef equal = LL->BuildICmp(BUILD, LLVMIntEQ, x, best, "");
+    return binary(e, LLVMOr, LL->BuildICmp(BUILD, p, x, best, ""),
+                  binary(e, LLVMAnd, equal, earlier));
+  }
+  LLVMValueRef x_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, x, x, "");
+  LLVMValueRef best_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, best, best, "");
+  LLVMValueRef beyond = LL->BuildFCmp(BUILD, most ? LLVMRealOGT : LLVMRealOLT, x, best, "");
+  LLVMValueRef equal = LL->BuildFCmp(BUILD, LLVMRealOEQ, x, best, "");
+  equal = binary(e, LLVMOr, equal, binary(e, LLVMAnd, x_nan, best_nan));
+  LLVMValueRef best_is = LL->BuildFCmp(BUILD, LLVMRealORD, best, best, "");
+  LLVMValueRef first_nan = binary(e, LLVMAnd, x_nan, best_is);
+  return binary(e, LLVMOr, binary(e, LLVMOr, beyond, first_nan),
+                binary(e, LLVMAnd, equal, earlier));
+}
+
+/* Where the accumulators of the iterations lie, in elements. */
+static LLVMValueRef lane_at(const tree *t, int i, const place *p) {
+  const kiln__llvm_emitter *e = t->e;
+  if (in_strip(t, i)) return p->lane;
+  LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
+  LLVMValueRef lane = binary(e, LLVMAnd, iteration_of(t, i), lanes);
+  return binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, e->width));
+}
+
+static void find(const tree *t, int i, LLVMValueRef x, LLVMValueRef at, LLVMValueRef lane,
+                 LLVMValueRef mask) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  LLVMValueRef place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], lane);
+  LLVMValueRef old = load_vector(t, at, dtype), now = iterations_of(t, i);
+  LLVMValueRef places = load_vector(t, place_at, KILN_DTYPE_I64);
+  if (mask) now = LL->BuildSelect(BUILD, mask, now, number(t, KILN_DTYPE_I64, 0, INT64_MAX), "");
+  LLVMValueRef take = better(t, i, x, now, old, places);
+  store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
+  store_vector(t, place_at, KILN_DTYPE_I64, LL->BuildSelect(BUILD, take, now, places, ""));
+}
+
+void kiln__llvm_accumulate(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const bool strip = in_strip(t, i);
+  LLVMValueRef mask = strip && p->left ? p->mask : NULL, lane = lane_at(t, i, p);
+  LLVMValueRef at = offset_by(e, dtype, p->reductions[i], lane);
+  LLVMValueRef x = e->values[inst->args[0]], y = inst->args[1] < 0 ? x : e->values[inst->args[1]];
+  if (mask) x = LL->BuildSelect(BUILD, mask, x, first_value(t, i), "");
+  if (mask) y = LL->BuildSelect(BUILD, mask, y, first_value(t, i), "");
+  if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
+    find(t, i, x, at, lane, mask);
+    return;
+  }
+  LLVMValueRef old = load_vector(t, at, dtype);
+  store_vector(t, at, dtype,
+               kiln_loop_multiplies(inst->op) ? kiln__llvm_emit_product(e, x, y, old)
+                                              : kiln__llvm_emit_join(e, inst->op, dtype, old, x));
+}
+
+LLVMValueRef kiln__llvm_emit_product(kiln__llvm_emitter *e, LLVMValueRef x, LLVMValueRef y,
+                                     LLVMValueRef more) {
+  LLVMTypeRef type = LL->TypeOf(more);
+  LLVMValueRef args[3] = {x, y, more};
+  return e->target->isa == KILN_ISA_V2
+             ? binary(e, LLVMFAdd, binary(e, LLVMFMul, x, y), more)
+             : kiln__llvm_emit_intrinsic(e, "llvm.fma", &type, 1, args, 3);
+}
+
+/* Lanes `by` further in the vector, in the first ones. */
+static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
+  const kiln__llvm_emitter *e = t->e;
+  LLVMValueRef lanes[KILN_REDUCE_LANES];
+  for (int i = 0; i < e->width; i++)
+    lanes[i] = LL->ConstInt(e->i32, (unsigned)((i + by) % e->width), 0);
+  return LL->BuildShuffleVector(BUILD, vector, vector, LL->ConstVector(lanes, (unsigned)e->width),
+                                "");
+}
+
+/* x and its places k, and others: what the two give. */
+static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMValueRef other,
+                 LLVMValueRef places) {
+  kiln__llvm_emitter *e = t->e;
+  if (!places) {
+    *x = kiln__llvm_emit_join(e, t->nest->body.data[i].op, operand_dtype(t, i), *x, other);
+    return;
+  }
+  LLVMValueRef take = better(t, i, other, places, *x, *k);
+  *x = LL->BuildSelect(BUILD, take, other, *x, "");
+  *k = LL->BuildSelect(BUILD, take, places, *k, "");
+}
+
+/* How many accumulators have an iteration, as far as is known: the others change no bit. */
+static int used_of(const tree *t, int i) {
+  int64_t count = 1;
+  int open = t->scopes.parent[i];
+  for (int k = t->nest->body.data[i].index; k > 0; k--, open = t->scopes.parent[open]) {
+    const kiln_dim extent = t->nest->body.data[open].offset;
+    if (!kiln_dim_is_number(extent) || extent >= KILN_REDUCE_LANES) return KILN_REDUCE_LANES;
+    count *= extent;
+  }
+  return count < KILN_REDUCE_LANES ? (int)count : KILN_REDUCE_LANES;
+}
+
+/* The first `count` elements of the accumulators take in those `way` further, a vector at a time.
+ */
+static void fold_by(const tree *t, int i, bool find, LLVMValueRef way, LLVMValueRef count) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef far = binary(e, LLVMAdd, l.counter, way), k = NULL, place_at = NULL, places = NULL;
+  LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter);
+  LLVMValueRef x = load_vector(t, at, dtype);
+  LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
+  if (find) {
+    place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter);
+    k = load_vector(t, place_at, KILN_DTYPE_I64);
+    places = load_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], far), KILN_DTYPE_I64);
+  }
+  join(t, i, &x, &k, other, places);
+  store_vector(t, at, dtype, x);
+  if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
+  loop_end(e, l, e->width, count);
+}
+
+/* Accumulators become half as many, `halves` times, the first time `most` elements: in memory, by a
+ * loop over the halves and one over the vectors of a half. */
+static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
+  kiln__llvm_emitter *e = t->e;
+  loop outer = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef way = binary(e, LLVMLShr, kiln__llvm_emit_index(e, most), outer.counter);
+  fold_by(t, i, find, way, way);
+  loop_end(e, outer, 1, kiln__llvm_emit_index(e, halves));
+}
+
+/* Of vectors, `used` of which have an iteration. */
+static void fold_few(const tree *t, int i, bool find, int used) {
+  const kiln__llvm_emitter *e = t->e;
+  for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
+    const int more = used - half < half ? used - half : half;
+    if (more <= 0) continue;
+    fold_by(t, i, find, kiln__llvm_emit_index(e, half * e->width),
+            kiln__llvm_emit_index(e, more * e->width));
+  }
+}
+
+/* To one number, whose result goes to all lanes. What finds takes long to compile, so that most of
+ * it is a loop. */
+static void fold_numbers(const tree *t, int i, bool find) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const int used = (used_of(t, i) + e->width - 1) / e->width;
+  LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
+  const bool loops = find && used == vectors_of(t, i);
+  const int all = loops ? 1 : vectors_of(t, i), count = loops ? 1 : used;
+  if (loops)
+    fold_halves(t, i, true, KILN_REDUCE_LANES / 2, __builtin_ctz((unsigned)vectors_of(t, i)));
+  for (int v = 0; v < count; v++) {
+    x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
+    if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
+  }
+  for (int vectors = all / 2; vectors > 0; vectors /= 2) {
+    for (int v = 0; v < vectors && v + vectors < count; v++)
+      join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
+  }
+  for (int half = e->width / 2; half > 0; half /= 2)
+    join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
+  e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, find ? k[0] : x[0], 0), e->width);
+}
+
+/* To one vector. */
+static void fold_vectors(const tree *t, int i, bool find) {
+  kiln__llvm_emitter *e = t->e;
+  if (used_of(t, i) == KILN_REDUCE_LANES) {
+    fold_halves(t, i, find, KILN_REDUCE_LANES / 2 * e->width, __builtin_ctz(KILN_REDUCE_LANES));
+  } else {
+    fold_few(t, i, find, used_of(t, i));
+  }
+  e->values[i] = find ? load_vector(t, e->places[i], KILN_DTYPE_I64)
+                      : load_vector(t, e->reductions[i], operand_dtype(t, i));
+}
+
+void kiln__llvm_end_reduction(const tree *t, int i) {
+  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
+  (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i, find);
+}
+
+/* The sums begin anew with accumulators of registers' own (`begin`), or go back to memory. */
+void kiln__llvm_exchange_accumulators(const tree *t, int open, bool begin) {
+  kiln__llvm_emitter *e = t->e;
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    if (!kiln_loop_reduces(t->nest->body.data[i].op)) continue;
+    const kiln_dtype dtype = operand_dtype(t, i);
+    if (begin) e->fast[i] = kiln__llvm_emit_stack(e, dtype, KILN_REDUCE_LANES);
+    copy_vectors(t, begin ? e->fast[i] : e->reductions[i], begin ? e->reductions[i] : e->fast[i],
+                 dtype, vectors_of(t, i));
+  }
+}
+
+/* -- Scans: what is carried stands in memory of one vector, or of one number where iterations are
+ * lanes -- */
+
+bool kiln__llvm_carries_in(const tree *t, int i, int open) {
+  return t->scopes.parent[i] == open && kiln_loop_carries(t->nest->body.data[i].op);
+}
+
+void kiln__llvm_begin_scan(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  LLVMValueRef first = first_value(t, i);
+  e->reductions[i] = kiln__llvm_emit_stack(e, dtype, in_strip(t, i) ? 1 : e->width);
+  if (in_strip(t, i))
+    LL->BuildStore(BUILD, lane_of(e, first, 0), e->reductions[i]);
+  else
+    store_vector(t, e->reductions[i], dtype, first);
+}
+
+void kiln__llvm_carry(const tree *t, int i, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[i];
+  const kiln_dtype dtype = inst->dtype;
+  const kiln_loop_opcode op = inst->op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  LLVMValueRef x = e->values[inst->args[0]], at = e->reductions[i], sum;
+  if (!in_strip(t, i)) {
+    sum = kiln__llvm_emit_join(e, op, dtype, load_vector(t, at, dtype), x);
+    store_vector(t, at, dtype, sum);
+    e->values[i] = sum;
+    return;
+  }
+  if (p->left) x = LL->BuildSelect(BUILD, p->mask, x, first_value(t, i), "");
+  sum = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), at, "");
+  e->values[i] = LL->GetPoison(LL->TypeOf(x));
+  for (int k = 0; k < e->width; k++) {
+    LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)k, 0);
+    sum = kiln__llvm_emit_join(e, op, dtype, sum, LL->BuildExtractElement(BUILD, x, lane, ""));
+    e->values[i] = LL->BuildInsertElement(BUILD, e->values[i], sum, lane, "");
+  }
+  LL->BuildStore(BUILD, sum, at);
+}

@@ -1,0 +1,116 @@
+/* lower_facts.c: what lowerings ask of nodes, and the instructions that they make. */
+#include "codegen/lower.h"
+
+#include <math.h>
+
+#include "runtime/half.h"
+
+/* -- Facts of nodes -- */
+
+bool kiln__lower_is_tensor(const kiln_node *node, int i) {
+  return kiln_node_input(node, i)->type->kind == KILN_TYPE_TENSOR;
+}
+
+bool kiln__lower_is_none(const kiln_node *node, int i) {
+  return i >= node->input_count || kiln_ir_value_is_none(kiln_node_input(node, i));
+}
+
+kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i) {
+  const kiln_tensor_detail *detail = kiln_node_input(node, i)->type->detail;
+  return detail ? (kiln_dtype)detail->dtype : KILN_DTYPE_NONE;
+}
+
+kiln_dtype kiln__lower_result_dtype(const kiln_node *node, int output) {
+  const kiln_tensor_detail *detail = node->outputs[output]->type->detail;
+  return detail ? (kiln_dtype)detail->dtype : KILN_DTYPE_NONE;
+}
+
+kiln_dtype kiln__lower_number_kind(const kiln_ir_value *value) {
+  const kiln_dtype kind = kiln_ir_number_kind(value->type, kiln_ir_value_constant(value));
+  return kind == KILN_DTYPE_C128 ? KILN_DTYPE_NONE : kind;
+}
+
+kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count) {
+  kiln_promotion promotion = KILN_PROMOTION_INIT;
+  for (int i = first; i < first + count; i++) {
+    const kiln_ir_value *value = kiln_node_input(node, i);
+    if (kiln_ir_value_is_none(value)) continue;
+    if (value->type->kind == KILN_TYPE_TENSOR) {
+      if (!value->type->detail) return KILN_DTYPE_NONE;
+      kiln_promotion_add_tensor(&promotion, (kiln_dtype)value->type->detail->dtype,
+                                value->type->detail->rank);
+    } else {
+      kiln_dtype kind = kiln__lower_number_kind(value);
+      if (kind == KILN_DTYPE_NONE) return KILN_DTYPE_NONE;
+      kiln_promotion_add_number(&promotion, kind);
+    }
+  }
+  return kiln_promotion_result(&promotion);
+}
+
+bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (!constant || kiln__lower_number_kind(kiln_node_input(node, i)) == KILN_DTYPE_NONE) {
+    kiln__lower_refuse(l, KILN_REASON_not_constant);
+    return false;
+  }
+  *out_value = constant->tag == KILN_TAG_FLOAT  ? constant->u.f
+               : constant->tag == KILN_TAG_BOOL ? (double)constant->u.b
+                                                : (double)constant->u.i;
+  return true;
+}
+
+kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value) {
+  const kiln_tensor_detail *d = value->type->detail;
+  kiln__lower_sizes s = {{0}, {0}};
+  for (int i = 0; i < d->rank; i++) {
+    s.sizes[i] = kiln_dim_copy(l->fn->dims, d->dims, d->sizes[i]);
+    s.strides[i] = kiln_dim_copy(l->fn->dims, d->dims, d->strides[i]);
+  }
+  return s;
+}
+
+/* -- Instructions -- */
+
+int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c) {
+  int arity = kiln_loop_ops[op].arity;
+  if (a < 0 || (arity > 1 && b < 0) || (arity > 2 && c < 0)) return -1;
+  int typed = kiln_loop_ops[op].rule == KILN_LOOP_RULE_SELECT ? b : a;
+  if (!(kiln_loop_class(l->nest->body.data[typed].dtype) & kiln_loop_ops[op].classes))
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (l->nest->body.count >= KILN_LOOP_MAX_INSTS - 8)
+    return kiln__lower_refuse(l, KILN_REASON_too_long);
+  return kiln_loop_op(l->fn, l->nest, op, a, b, c);
+}
+
+int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype) {
+  if (value < 0 || dtype == KILN_DTYPE_NONE) return value;
+  if (!kiln_loop_class(dtype)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln_loop_cast(l->fn, l->nest, value, dtype);
+}
+
+bool kiln__lower_holds(kiln_dtype dtype, double value) {
+  if (!kiln_dtype_is_int(dtype, false)) {
+    return !isfinite(value) || fabs(value) <= kiln_float_greatest(dtype);
+  }
+  const int bits = 8 * (int)kiln_dtype_bytes(dtype);
+  const double end = ldexp(1, dtype == KILN_DTYPE_U8 ? bits : bits - 1); /* the first too large */
+  return value >= (dtype == KILN_DTYPE_U8 ? 0 : -end) && value < end;
+}
+
+int kiln__lower_const(kiln__lowering *l, kiln_dtype dtype, double value) {
+  int class = kiln_loop_class(dtype);
+  if (class == 0 || class == KILN_LOOP_CLASS_H) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln__lower_holds(dtype, value)) return kiln__lower_refuse(l, KILN_REASON_number_too_large);
+  return kiln_loop_const(l->fn, l->nest, dtype, value);
+}
+
+int kiln__lower_size(kiln__lowering *l, kiln_dtype dtype, kiln_dim size) {
+  if (kiln_dim_is_number(size)) return kiln__lower_const(l, dtype, (double)size);
+  if (!kiln_dim_is_known(size)) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return kiln__lower_cast(l, kiln_loop_dim(l->fn, l->nest, size), dtype);
+}
+
+kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value) {
+  return value < 0 ? KILN_DTYPE_NONE : l->nest->body.data[value].dtype;
+}
