@@ -80,11 +80,10 @@
       0x1.52420b04b37bep-7, 0x1.65a9c4dfcf8b2p-8, 0x1.1d189408314eep-6, -0x1.e6aaa8a0a04ccp-7, \
       0x1.d72b2bc8155f8p-6
 
-#define KILN_COEF_ERFCX_F32 /* 32.6 */                                                         \
-  0x1.3ba5920000000p+0f, -0x1.1df1ac0000000p-3f, 0x1.f7f5d60000000p-7f, 0x1.16ecda0000000p-4f, \
-      -0x1.9ddb160000000p-4f, 0x1.7fef320000000p-4f, -0x1.0fb0760000000p-4f,                   \
-      0x1.306b100000000p-5f, -0x1.096a520000000p-6f, 0x1.4b36ac0000000p-8f,                    \
-      -0x1.884c860000000p-11f, -0x1.e9ce160000000p-13f, 0x1.1797be0000000p-13f
+#define KILN_COEF_ERFCX_F32 /* 28.2 */ \
+  0x1.3ba5920000000p+0f, -0x1.1df1a60000000p-3f, 0x1.f7f6140000000p-7f, 0x1.16ea060000000p-4f, \
+      -0x1.9ddd220000000p-4f, 0x1.801a0c0000000p-4f, -0x1.0f82840000000p-4f, \
+      0x1.2e8afa0000000p-5f, -0x1.0ef8720000000p-6f, 0x1.647dbe0000000p-8f, 0x1.a858100000000p-14f
 
 #define KILN_COEF_ERFCX_F64 /* 59.7 */                                                             \
   0x1.3ba5916e9fd7fp+0, -0x1.1df1ad154a28dp-3, 0x1.f7f5df66fd70fp-7, 0x1.16ecefcfa529dp-4,         \

@@ -96,7 +96,9 @@ TABLE = [
     ('COS', cos_q, 0, (m.pi / 4) ** 2 * mpf('1.001'), 3, 6, lambda z, e: e * z * z),
     ('ATAN', odd(m.atan), 0, (m.sqrt(2) - 1) ** 2 * mpf('1.001'), 5, 11, lambda z, e: e * z),
     ('ASIN', odd(m.asin), 0, mpf('0.25'), 6, 13, lambda z, e: e * z),
-    ('ERFCX', erfcx_p, (mpf('0.45') - K) / (mpf('0.45') + K), (28 - K) / (28 + K), 13, 23,
+    ('ERFCX', erfcx_p, (mpf('0.45') - K) / (mpf('0.45') + K), (mpf('10.6') - K) / (mpf('10.6') + K),
+     11, 0, lambda t, e: e),
+    ('ERFCX', erfcx_p, (mpf('0.45') - K) / (mpf('0.45') + K), (28 - K) / (28 + K), 0, 23,
      lambda t, e: e),
     ('ERFLOG', log_erfc, mpf('0.99'), mpf('4.01'), 9, 0, lambda x, e: e * m.erfc(x)),
 ]
