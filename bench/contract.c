@@ -6,6 +6,7 @@
  *       [--schedule TEXT] [M N K]
  *
  * Results are compared with sums in double. Medians. Without a schedule the rules choose it. */
+#include <immintrin.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,19 +50,19 @@ static float *numbers(int64_t count, uint64_t seed) {
 
 /* Independent multiplications and additions in registers: GFLOP/s. */
 enum { CHAINS = 12, STEPS = 100000, TURNS = 15 };
-#define PEAK(name, lanes, features)                                                  \
-  typedef float name##_vector __attribute__((vector_size(4 * lanes)));               \
-  __attribute__((target(features))) static void name(void) {                         \
-    name##_vector a[CHAINS], x = (name##_vector){0} + 0.999f;                        \
-    for (int i = 0; i < CHAINS; i++) a[i] = (name##_vector){0} + (float)i;           \
-    for (int n = 0; n < STEPS; n++) {                                                \
-      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + x; \
-    }                                                                                \
-    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));             \
+#define PEAK(name, vector, set, fma, features)                                          \
+  __attribute__((target(features))) static void name(void) {                            \
+    vector a[CHAINS], x = set(0.999f);                                                  \
+    for (int i = 0; i < CHAINS; i++) a[i] = set((float)i);                              \
+    for (int n = 0; n < STEPS; n++) {                                                   \
+      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = fma(a[i], x, x); \
+    }                                                                                   \
+    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));                \
   }
-PEAK(peak_v2, 4, "sse4.2")
-PEAK(peak_avx2, 8, "avx2,fma")
-PEAK(peak_avx512, 16, "avx512f,fma")
+#define MUL_ADD(a, x, y) _mm_add_ps(_mm_mul_ps(a, x), y)
+PEAK(peak_v2, __m128, _mm_set1_ps, MUL_ADD, "sse4.2")
+PEAK(peak_avx2, __m256, _mm256_set1_ps, _mm256_fmadd_ps, "avx2,fma")
+PEAK(peak_avx512, __m512, _mm512_set1_ps, _mm512_fmadd_ps, "avx512f")
 
 static double peak(kiln_isa isa) {
   static void (*const work[])(void) = {peak_v2, peak_avx2, peak_avx512};

@@ -23,7 +23,7 @@ enum {
 };
 
 /* Which of a tile's loops an instruction moves with. */
-enum { ROWS = 1, VECTORS = 2 };
+enum { ROWS = 1, VECTORS = 2, WANTED = 4 /* in the loops of the contraction */ };
 
 typedef struct tile {
   const tree *t;
@@ -32,6 +32,7 @@ typedef struct tile {
   LLVMValueRef first_row;
 } tile;
 
+/* In a panel. */
 static int vectors_of(const kiln_loop_nest *nest, int width) {
   return ((int)nest->extents[nest->rank - 1] + width - 1) / width;
 }
@@ -71,6 +72,11 @@ static void find_moves(const tile *x) {
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
   }
+  for (int i = x->c.end; i >= 0; i--) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (i > x->c.first_open || (moves[i] & WANTED))
+      for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[inst->args[a]] |= WANTED;
+  }
 }
 
 /* -- One row and vector at a time -- */
@@ -99,15 +105,16 @@ static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int v
   return true;
 }
 
-/* Instructions [begin, end), which reduce nothing. */
-static void emit_straight(const tile *x, int begin, int end) {
+/* What stands before the contraction's loops and is wanted in them. */
+static void emit_before(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   for (int row = 0; row < x->rows; row++) {
     for (int vector = 0; vector < x->vectors; vector++) {
       const place p = go_to(x, row, vector, false);
       e->values = values_at(x, e->tile_values, row, vector);
-      for (int i = begin; i < end; i++) {
-        if (!is_outside(x, i) && !take_known(x, e->tile_values, i, row, vector))
+      for (int i = 0; i < x->c.first_open; i++) {
+        if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
+            !take_known(x, e->tile_values, i, row, vector))
           kiln__llvm_emit_straight(x->t, i, &p);
       }
     }
@@ -233,22 +240,88 @@ static void emit_loops(const tile *x, int number) {
   loop_end(e, l, 1, kiln__llvm_emit_dim(e, extent));
 }
 
+/* What each accumulator comes to, in memory: [row][vector], where the accumulators of the first
+ * chain were. */
 static void end_contractions(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
+  const int count = x->t->nest->body.count;
   for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (inst->op != KILN_LOOP_contract) continue;
+    const int align = kiln_loop_size(inst->dtype);
     LLVMTypeRef type = kiln__llvm_emit_vector_type(e, inst->dtype);
+    LLVMValueRef sums = kiln__llvm_emit_stack(e, inst->dtype, x->rows * x->vectors * e->width);
     for (int k = 0; k < x->rows * x->vectors; k++) {
-      LLVMValueRef at = e->tile_places[k * x->t->nest->body.count + i], sum = NULL;
+      LLVMValueRef at = e->tile_places[k * count + i], sum = NULL;
       for (int c = 0; c < x->chains; c++) {
         LLVMValueRef part = offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, c * e->width));
-        part = load_aligned(e, type, part, kiln_loop_size(inst->dtype));
+        part = load_aligned(e, type, part, align);
         sum = sum ? binary(e, LLVMFAdd, sum, part) : part;
       }
-      e->tile_values[k * x->t->nest->body.count + i] = sum;
+      store_aligned(e, sum, offset_by(e, inst->dtype, sums, kiln__llvm_emit_index(e, k * e->width)),
+                    align);
+    }
+    e->tile_places[i] = sums;
+  }
+}
+
+/* -- Behind the contraction: a loop over rows and one over vectors, so that functions of
+ *    runtime/math are inlined once -- */
+
+/* Row `row` and vector `vector` of the tile, of which `left` elements are there; NULL: all. */
+static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int inner = x->row_loop + 1;
+  place p = {.loop = inner, .reductions = e->reductions, .left = left};
+  if (left) p.mask = kiln__llvm_emit_mask(e, left);
+  x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
+  x->t->s->counters[inner] = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
+  LLVMValueRef at = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, x->vectors));
+  at = binary(e, LLVMMul, binary(e, LLVMAdd, at, vector), kiln__llvm_emit_index(e, e->width));
+  for (int i = 0; i < x->t->nest->body.count; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (inst->op == KILN_LOOP_contract) {
+      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
+                                  offset_by(e, inst->dtype, e->tile_places[i], at),
+                                  kiln_loop_size(inst->dtype));
+    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
+      kiln__llvm_emit_straight(x->t, i, &p);
     }
   }
+}
+
+/* Elements of the panel that the counter of its loop stands at. */
+static LLVMValueRef columns_left(const tile *x) {
+  const kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_tile *of = &x->t->nest->tile;
+  const int64_t panel = x->t->nest->extents[x->row_loop + 1];
+  LLVMValueRef all = kiln__llvm_emit_index(e, panel);
+  if (!of->columns) return all;
+  LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
+  return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
+}
+
+static void emit_behind(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int64_t panel = x->t->nest->extents[x->row_loop + 1], columns = x->t->nest->tile.columns;
+  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
+  LLVMValueRef left = columns_left(x);
+  LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
+  LLVMValueRef rest = LL->BuildBinOp(BUILD, LLVMURem, left, width, "");
+  loop rows = loop_begin(e, zero);
+  if (panel >= e->width) {
+    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, whole, ""));
+    loop l = loop_begin(e, zero);
+    emit_element(x, rows.counter, l.counter, NULL);
+    loop_end(e, l, 1, whole);
+    end_if(e, behind);
+  }
+  if (panel % e->width != 0 || columns % e->width != 0) {
+    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, rest, zero, ""));
+    emit_element(x, rows.counter, whole, rest);
+    end_if(e, behind);
+  }
+  loop_end(e, rows, 1, kiln__llvm_emit_index(e, x->rows));
 }
 
 /* -- Tiles -- */
@@ -264,11 +337,12 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
-  emit_straight(&x, 0, x.c.first_open);
+  emit_before(&x);
   begin_contractions(&x);
   emit_loops(&x, 0);
   end_contractions(&x);
-  emit_straight(&x, x.c.end + 1, count);
+  e->values = e->tile_values;
+  emit_behind(&x);
   e->values = outer;
 }
 

@@ -105,8 +105,10 @@ typedef struct kiln_loop_inst {
 /* How a back end runs the two innermost loops of a nest (schedule.h): `rows` iterations of the
  * outer one at once, and all of the inner one, `width` of them in a vector. */
 typedef struct kiln_loop_tile {
-  int rows;   /* 0: there is no tile */
-  int packed; /* the input whose vectors are whole, however far the inner loop goes; -1: none */
+  int rows;       /* 0: there is no tile */
+  int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
+  int panel_loop; /* of the nest; and where the last panel is no whole one: */
+  int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */
 } kiln_loop_tile;
 
 typedef struct kiln_loop_nest {

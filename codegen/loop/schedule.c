@@ -307,7 +307,8 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
                      const kiln_kernel_pack *pack, int load) {
   kiln_dims *dims = to->dims;
   kiln_loop_nest *nest = KILN_NEW(to->arena, kiln_loop_nest);
-  *nest = (kiln_loop_nest){.rank = p->rank, .tile = {.rows = s->tile, .packed = s->pack}};
+  *nest = (kiln_loop_nest){.rank = p->rank,
+                           .tile = {.rows = s->tile, .packed = s->pack, .panel_loop = p->panel_at}};
   kiln_vec_push(to->arena, &to->nests, nest);
   for (int k = 0; k < p->rank; k++) nest->extents[k] = from->extents[p->from[k]];
   nest->extents[p->panel_at] = count;
@@ -330,6 +331,17 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
   }
 }
 
+/* Whether one access of the contraction's loops moves with the loop: that which is packed has whole
+ * panels, others end with the columns. */
+static bool moves_alone(const kiln_loop_nest *nest, const kiln__contraction *c, int loop) {
+  int count = 0;
+  for (int i = c->first_open; i < c->end; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    count += kiln_loop_has_map(inst) && inst->strides[loop] != 0;
+  }
+  return count == 1;
+}
+
 static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
                           const kiln_schedule_nest *s, kiln_kernel_pack *packs, int *pack_count) {
   const kiln_loop_nest *from = fn->nests.data[number];
@@ -346,6 +358,11 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   }
   const plan p = make_plan(from, s, load < 0 ? NULL : &from->body.data[load]);
   const int64_t columns = from->extents[s->panel_loop], whole = columns / s->panel;
+  if (pack && columns % s->panel && moves_alone(from, &c, s->panel_loop)) {
+    add_part(to, from, s, &p, 0, whole + 1, s->panel, pack, load);
+    kiln_vec_last(&to->nests)->tile.columns = columns;
+    return;
+  }
   if (whole > 0) add_part(to, from, s, &p, 0, whole, s->panel, pack, load);
   if (columns % s->panel) add_part(to, from, s, &p, whole, 1, columns % s->panel, pack, load);
 }
