@@ -66,6 +66,13 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
   return NULL;
 }
 
+/* The operators want no copies. */
+static bool lacks_memory(const kiln_status *status) {
+  const kiln_code code = kiln_status_code(status);
+  return code == KILN_OUT_OF_MEMORY || code == KILN_LIMIT;
+}
+
+/* *fault is set where the kernel says so, or could not be run for lack of memory for copies. */
 static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *group,
                            const kiln_operand *o, const void **data,
                            const kiln_kernel_scalar *scalars, uint32_t *fault) {
@@ -76,14 +83,20 @@ static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *gro
                                  .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
                                  .closure = group->closure,
                                  .fault = fault};
-  if (!status) status = group->device->launch(group->device, call, group, &args);
+  if (lacks_memory(status)) {
+    kiln_status_destroy(status);
+    status = NULL;
+    *fault = 1;
+  } else if (!status) {
+    status = group->device->launch(group->device, call, group, &args);
+  }
   for (int i = 0; i < packed.count; i++)
     kiln_cache_free(&call->cache, packed.own[i], packed.bytes[i]);
   return status;
 }
 
 /* Nothing of what a kernel that faulted has written is kept: the group's operators run, and have
- * the complaint. */
+ * the complaint, if there is one. */
 static kiln_status *run_operators(kiln_call *call, kiln_frame *f, const kiln_group *group,
                                   const kiln_operand *o, int in_count, kiln_tensor **outs) {
   kiln_ivalue result;

@@ -197,8 +197,13 @@ static kiln_status *add(kiln_pack_store *store, const kiln_tensor *t, kiln__pack
   return NULL;
 }
 
+/* In a child whose parent's other thread held the lock it is left alone. */
 static void release(kiln_pack_store *store, kiln__packed *p) {
-  pthread_mutex_lock(&store->lock);
+  kiln_status *locked = kiln_short_lock_take(&store->lock, store->maker);
+  if (locked) {
+    kiln_status_destroy(locked);
+    return;
+  }
   const bool last = --p->refs == 0;
   kiln__packed **link = bucket_of(store, p->from);
   while (last && *link != p) link = &(*link)->next;

@@ -123,7 +123,8 @@ typedef struct kiln_group {
   const kiln_device *device;
   kiln_kernel_fn fn;   /* NULL while not compiled: never reached then */
   const void *closure; /* of the evaluator back end; else NULL */
-  /* Its operators, of a kernel that can fault: they run where it did. Else NULL. */
+  /* Its operators, of a kernel that can fault or wants packed inputs: they run where it did, or
+   * where there is no memory for copies. Else NULL. */
   const kiln_callable *interpreted;
   int input_count; /* tensors and scalars, as kiln_kernel_args wants them */
   int output_count;
