@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/internal.h"
+#include "codegen/codegen.h"
 #include "jit/pass_run.h"
 
 /* -- Tables -- */
@@ -88,11 +89,18 @@ static const char *quant_name(kiln_quant_way way) {
   return (unsigned)way < sizeof names / sizeof names[0] ? names[way] : "";
 }
 
+/* Whether it becomes loop IR, or the form that lacks. */
+static const char *lowering_name(const kiln_op *op) {
+  const kiln_reason lacks = kiln_codegen_lacks(op);
+  if (lacks != KILN_REASON_none) return kiln_reason_id(lacks);
+  return kiln_codegen_has_lowering(op) ? "yes" : "";
+}
+
 /* A hole in a column is a hole in the table. */
 static kiln_status *list_ops(const lister *l) {
   const kiln_registry *registry = l->context->registry;
   kiln_arena *arena = kiln_arena_scoped(l->context->env->mem);
-  ROW(l, "name", "cost", "kernel", "shape", "flops", "quantised", "schema");
+  ROW(l, "name", "cost", "kernel", "shape", "lowering", "flops", "quantised", "schema");
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
     char name[128];
@@ -100,7 +108,7 @@ static kiln_status *list_ops(const lister *l) {
     snprintf(name, sizeof name, KILN_STR_FMT, KILN_STR_ARG(op->full_name));
     if (op->schema) kiln_schema_print(&schema, op->schema);
     ROW(l, name, cost_name(op->cost), op->kernel.body ? "yes" : "", op->shape ? "yes" : "",
-        op->flops ? "yes" : "", quant_name(op->kernel.quant), schema.data);
+        lowering_name(op), op->flops ? "yes" : "", quant_name(op->kernel.quant), schema.data);
     kiln_arena_reset(arena);
   }
   return NULL;

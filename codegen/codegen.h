@@ -41,6 +41,8 @@ kiln_reason kiln_codegen_can_lower(const kiln_node *node);
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
                                           kiln_mem *mem);
+/* What loop IR lacks for it (its column LACKS), or none. */
+kiln_reason kiln_codegen_lacks(const kiln_op *op);
 /* Whether its lowering is a contraction. */
 bool kiln_codegen_contracts(const kiln_op *op);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */

@@ -77,6 +77,11 @@ bool kiln_codegen_has_lowering(const kiln_op *op) {
   return pure && lowering_of(op) != NULL;
 }
 
+kiln_reason kiln_codegen_lacks(const kiln_op *op) {
+  const lowering_entry *e = entry_of(op);
+  return e ? e->lacks : KILN_REASON_none;
+}
+
 bool kiln_codegen_contracts(const kiln_op *op) {
   return op && op->cost == KILN_COST_heavy && kiln_codegen_has_lowering(op);
 }
@@ -579,8 +584,8 @@ static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
 }
 
 kiln_reason kiln_codegen_can_lower(const kiln_node *node) {
-  const lowering_entry *e = entry_of(node->op);
-  if (e && e->lacks != KILN_REASON_none) return e->lacks;
+  const kiln_reason lacks = kiln_codegen_lacks(node->op);
+  if (lacks != KILN_REASON_none) return lacks;
   if (!kiln_codegen_has_lowering(node->op)) return KILN_REASON_no_lowering;
   kiln_arena *arena = kiln_arena_scoped(kiln_arena_mem(node->graph->arena));
   const kiln_reason reason = try_node(node, arena);
