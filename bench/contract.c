@@ -66,7 +66,7 @@ PEAK(peak_avx512, __m512, _mm512_set1_ps, _mm512_fmadd_ps, "avx512f")
 
 static double peak(kiln_isa isa) {
   static void (*const work[])(void) = {peak_v2, peak_avx2, peak_avx512};
-  const double flops = 2.0 * CHAINS * STEPS * (4 << isa);
+  const double flops = 2.0 * (double)(CHAINS * STEPS * (4 << isa));
   double best = 0;
   for (int turn = 0; turn < TURNS; turn++) {
     const uint64_t begin = kiln_now_ns();

@@ -22,9 +22,9 @@ static double products_of(const kiln_node *n, int first) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   const kiln_tensor_detail *x = kiln_node_input(n, first)->type->detail;
   const kiln_dim inner = x->sizes[x->rank - 1];
-  double products = kiln_dim_is_number(inner) ? (double)inner : SYMBOL;
+  double products = kiln_dim_is_number(inner) ? (double)inner : (double)SYMBOL;
   for (int d = 0; d < out->rank; d++)
-    products *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : SYMBOL;
+    products *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
   return products;
 }
 
