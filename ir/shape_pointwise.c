@@ -107,8 +107,8 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
     for (int i = 0; i < t->rank; i++) wide += t->sizes[i] != 1;
     if (wide <= 1 && !one_shape) continue;
     if (!first) first = t;
-    one_layout &= t->rank == rank && same_dims(rank, t->sizes, sizes) &&
-                  same_dims(rank, t->strides, first->strides);
+    one_layout = one_layout && t->rank == rank && same_dims(rank, t->sizes, sizes) &&
+                 same_dims(rank, t->strides, first->strides);
   }
   if ((one_shape && contiguous) || exact || ordered) return row_major(q, rank, sizes, strides);
   if (open || !first || !one_layout || (ones && !one_shape) ||
