@@ -48,9 +48,15 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
 }
 
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *out) {
-  static const int lanes[KILN_ISA__COUNT] = {4, 8, 16}, registers[KILN_ISA__COUNT] = {16, 16, 32};
-  *out = (kiln_machine){.lanes = lanes[isa],
-                        .registers = registers[isa],
+  static const struct {
+    int lanes, registers;
+  } vectors[KILN_ISA__COUNT] = {
+      [KILN_ISA_V2] = {4, 16},
+      [KILN_ISA_AVX2] = {8, 16},
+      [KILN_ISA_AVX512] = {16, 32},
+  };
+  *out = (kiln_machine){.lanes = vectors[isa].lanes,
+                        .registers = vectors[isa].registers,
                         .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                         .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10)};
   return override(text, out);
