@@ -129,8 +129,9 @@ FLOAT_REDUCE(f64, double, fabs)
 INT_REDUCE(i32, int32_t, uint32_t, INT32_MIN, INT32_MAX)
 INT_REDUCE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
 
-DEFINE_REDUCE(any, b8, uint8_t, uint8_t, 0, acc | x, acc | x)
-DEFINE_REDUCE(all, b8, uint8_t, uint8_t, 1, acc &x, acc &x)
+/* Any byte but 0 is true, as a file may have it. */
+DEFINE_REDUCE(any, b8, uint8_t, uint8_t, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0))
+DEFINE_REDUCE(all, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
 
 /* A plain product of complex numbers. */
 #define COMPLEX_MUL(T)                                                        \
