@@ -19,7 +19,6 @@ enum {
   UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
-  MAX_VECTORS = KILN_SCHEDULE_MAX_PANEL
 };
 
 /* Which of a tile's loops an instruction moves with. */
@@ -203,23 +202,23 @@ static void emit_iteration(const tile *x, int chain) {
 static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   kiln__llvm_emitter *e = x->t->e;
   const bool is_number = kiln_dim_is_number(extent);
-  LLVMValueRef *counter = &x->t->s->counters[depth], *end = &(LLVMValueRef){NULL};
+  LLVMValueRef *counter = &x->t->s->counters[depth];
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
-  *end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
+  LLVMValueRef end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
   if (!is_number || extent >= x->unroll) {
     LLVMBasicBlockRef behind = NULL;
-    if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, *end, ""));
+    if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, end, ""));
     loop l = loop_begin(e, zero);
     for (int u = 0; u < x->unroll; u++) {
       *counter = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, u));
       emit_iteration(x, u % x->chains);
     }
-    loop_end(e, l, x->unroll, *end);
+    loop_end(e, l, x->unroll, end);
     if (behind) end_if(e, behind);
   }
   if (is_number && extent % x->unroll == 0) return;
-  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, *end, last, ""));
-  loop l = loop_begin(e, *end);
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
+  loop l = loop_begin(e, end);
   *counter = l.counter;
   emit_iteration(x, 0);
   loop_end(e, l, 1, last);
@@ -240,8 +239,7 @@ static void emit_loops(const tile *x, int number) {
   loop_end(e, l, 1, kiln__llvm_emit_dim(e, extent));
 }
 
-/* What each accumulator comes to, in memory: [row][vector], where the accumulators of the first
- * chain were. */
+/* What the accumulators come to, in memory of its own: [row][vector]. */
 static void end_contractions(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int count = x->t->nest->body.count;

@@ -75,7 +75,7 @@ static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_sche
   return NULL;
 }
 
-static kiln_schedule nothing(const kiln_loop_fn *fn, kiln_arena *arena) {
+kiln_schedule kiln__schedule_nothing(const kiln_loop_fn *fn, kiln_arena *arena) {
   kiln_schedule s = {fn->nests.count,
                      KILN_NEW_ARRAY(arena, kiln_schedule_nest, fn->nests.count + 1)};
   for (int i = 0; i < s.count; i++) s.nests[i] = (kiln_schedule_nest){.pack = -1};
@@ -86,7 +86,7 @@ kiln_status *kiln_schedule_parse(kiln_str text, const kiln_loop_fn *fn, kiln_are
                                  kiln_schedule *out_schedule) {
   kiln_cursor cursor = kiln_cursor_of(text), *c = &cursor;
   c->comment = ';';
-  *out_schedule = nothing(fn, arena);
+  *out_schedule = kiln__schedule_nothing(fn, arena);
   kiln_cursor_skip(c);
   if (c->at == c->end) return NULL;
   if (!kiln_cursor_accept(c, "schedule") || !kiln_cursor_accept(c, "{"))

@@ -79,6 +79,8 @@ kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena,
 
 /* -- Between schedule.c and schedule_rules.c -- */
 
+/* One that says nothing of any nest. */
+kiln_schedule kiln__schedule_nothing(const kiln_loop_fn *fn, kiln_arena *arena);
 /* A nest of contractions: straight code, perfectly nested reduce loops, straight code. */
 typedef struct kiln__contraction {
   int first_open, inner_open, end; /* the outermost and innermost loop, the outermost's end */

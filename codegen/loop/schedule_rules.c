@@ -176,7 +176,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   const int vectors = vectors_for(nest->extents[column], width, 3);
   int rows = (m->registers - 1 - vectors) / vectors;
   const int64_t count = number_or(nest->extents[row], INT64_MAX);
-  if (rows > 8) rows = 8;
+  rows = rows < 1 ? 1 : rows > 8 ? 8 : rows; /* one, where registers are too few */
   const int64_t tiles = count / rows + (count % rows != 0);
   if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
   const kiln_loop_inst *inst = &nest->body.data[load];
@@ -190,9 +190,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
 
 kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
                                    kiln_arena *arena) {
-  kiln_schedule s = {fn->nests.count,
-                     KILN_NEW_ARRAY(arena, kiln_schedule_nest, fn->nests.count + 1)};
-  for (int i = 0; i < s.count; i++) s.nests[i] = (kiln_schedule_nest){.pack = -1};
+  kiln_schedule s = kiln__schedule_nothing(fn, arena);
   for (int i = 0; i < s.count; i++) {
     kiln_schedule_nest n;
     if (!choose(fn, i, machine, &n)) continue;

@@ -110,6 +110,8 @@ static void test_rules(void **unused) {
        * lie along k: it is packed. */
       {"registers=16", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 3\n}\n"},
       {"registers=32", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 5\n}\n"},
+      {"registers=1", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
+      {"registers=4", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
       {"registers=8,l1=1024 , l2=4096",
        "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
   };
