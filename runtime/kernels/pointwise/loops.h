@@ -94,20 +94,30 @@
       STORE(R, o, i, so, expr);                                       \
     }                                                                 \
   }
+/* Of dense operands, `j` and `k` the places of y and z: i, or 0 where one is a number. */
+#define LOOP3_DENSE(XT, expr, j, k)                                     \
+  KILN_IVDEP for (int64_t i = 0; i < n; i++) {                          \
+    const XT x = ((const XT *)a)[i];                                    \
+    const T y = VALUE(((const T *)b)[j]), z = VALUE(((const T *)c)[k]); \
+    ((T *)o)[i] = (T)(expr);                                            \
+  }                                                                     \
+  return;
 #define LOOP3(name, XT, expr)                                                         \
   LOOP_HEAD(name) {                                                                   \
     PARAMS;                                                                           \
     char *o = data[0];                                                                \
     const char *a = data[1], *b = data[2], *c = data[3];                              \
     const int64_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3]; \
-    if (so == sizeof(T) && sa == sizeof(XT) && sb == sizeof(T) && sc == sizeof(T)) {  \
-      T *out = (T *)o;                                                                \
-      KILN_IVDEP for (int64_t i = 0; i < n; i++) {                                    \
-        const XT x = ((const XT *)a)[i];                                              \
-        const T y = VALUE(((const T *)b)[i]), z = VALUE(((const T *)c)[i]);           \
-        out[i] = (T)(expr);                                                           \
+    if (so == sizeof(T) && sa == sizeof(XT)) {                                        \
+      if (sb == sizeof(T) && sc == sizeof(T)) {                                       \
+        LOOP3_DENSE(XT, expr, i, i)                                                   \
       }                                                                               \
-      return;                                                                         \
+      if (sb == sizeof(T) && sc == 0) {                                               \
+        LOOP3_DENSE(XT, expr, i, 0)                                                   \
+      }                                                                               \
+      if (sb == 0 && sc == sizeof(T)) {                                               \
+        LOOP3_DENSE(XT, expr, 0, i)                                                   \
+      }                                                                               \
     }                                                                                 \
     for (int64_t i = 0; i < n; i++) {                                                 \
       const XT x = AT(XT, a, i, sa);                                                  \
