@@ -1,6 +1,9 @@
-/* dtype_test.c: promotion against tables that PyTorch 1.13 made. */
+/* dtype_test.c: promotion against tables that PyTorch 1.13 made, and float16. */
 #include "runtime/dtype.h"
 
+#include <math.h>
+
+#include "runtime/half.h"
 #include "test/unit/runtime/tables.h"
 
 static void add_operand(kiln_promotion *p, const char *operand) {
@@ -91,8 +94,32 @@ static void facts(void **state) {
   assert_false(kiln_dtype_is_int(KILN_DTYPE_BOOL, false));
 }
 
+/* Between two neighbours the nearer one is the result, in the middle the even one. */
+static void halves_are_the_nearest(void **state) {
+  (void)state;
+  for (uint16_t h = 0; h < 0x7c00; h++) {
+    const int exponent = h >> 10, mantissa = h & 1023;
+    const double x = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+    const double next = exponent ? x + ldexp(1, exponent - 25) : x + ldexp(1, -24);
+    const float middle = (float)((x + next) / 2);
+    assert_true((double)kiln_half_to_float(h) == x);
+    assert_true((double)kiln_half_to_float(h | 0x8000) == -x);
+    assert_int_equal(kiln_float_to_half((float)x), h);
+    assert_int_equal(kiln_float_to_half(nextafterf(middle, 0)), h);
+    assert_int_equal(kiln_float_to_half(middle), h + (h & 1));
+    assert_int_equal(kiln_float_to_half(-middle), (h + (h & 1)) | 0x8000);
+    assert_int_equal(kiln_float_to_half(nextafterf(middle, INFINITY)), h + 1);
+  }
+  assert_int_equal(kiln_float_to_half(INFINITY), 0x7c00);
+  assert_int_equal(kiln_float_to_half(0x1p127f), 0x7c00);
+  assert_true(isinf(kiln_half_to_float(0xfc00)) && kiln_half_to_float(0xfc00) < 0);
+  assert_true(isnan(kiln_half_to_float(0x7c01)) && isnan(kiln_half_to_float(0x7e00)));
+  assert_int_equal(kiln_float_to_half(nanf("")) & 0x7fff, 0x7e00);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(halves_are_the_nearest),
       cmocka_unit_test(agrees_with_pytorch),
       cmocka_unit_test(many_operands),
       cmocka_unit_test(facts),
