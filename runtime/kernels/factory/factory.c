@@ -312,9 +312,13 @@ static kiln_status *triangle(kiln_call *call, kiln_tensor *self, int64_t diagona
       int64_t from = upper ? 0 : edge + 1, end = upper ? edge : columns;
       if (from < 0) from = 0;
       if (end > columns) end = columns;
-      for (int64_t c = from; c < end && !kiln_budget_spent(&left, 1); c++) {
-        memset(matrix + (r * row_stride + c * step) * (int64_t)item, 0, item);
+      char *row = matrix + r * row_stride * (int64_t)item;
+      if (step == 1 && from < end && !kiln_budget_spent(&left, (end - from) / 16)) {
+        memset(row + (size_t)from * item, 0, (size_t)(end - from) * item);
+        continue;
       }
+      for (int64_t c = from; c < end && !kiln_budget_spent(&left, 1); c++)
+        memset(row + c * step * (int64_t)item, 0, item);
     }
   }
   return NULL;

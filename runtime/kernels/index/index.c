@@ -90,13 +90,35 @@ KILN_COMPOSITE(nonzero_numpy) {
 
 /* -- Whole slices -- */
 
+/* Blocks of a size that the compiler knows: elements, not calls of memcpy. */
+#define TAKE_ITEMS(bytes)                                              \
+  case bytes:                                                          \
+    for (int64_t i = 0; i < count; i++)                                \
+      memcpy(to + i * bytes, from + (size_t)places[i] * apart, bytes); \
+    break;
+/* Places that follow each other are one copy: of roll(x, 3) there are two. */
+static void take_some(char *to, const char *from, const int64_t *places, int64_t count,
+                      size_t apart, size_t block) {
+  switch (block) {
+    TAKE_ITEMS(1)
+    TAKE_ITEMS(2)
+    TAKE_ITEMS(4)
+    TAKE_ITEMS(8)
+    TAKE_ITEMS(16)
+    default:
+      for (int64_t i = 0, end; i < count; to += (size_t)(end - i) * block, i = end) {
+        for (end = i + 1; end < count && apart == block && places[end] == places[end - 1] + 1;)
+          end++;
+        memcpy(to, from + (size_t)places[i] * apart, (size_t)(end - i) * block);
+      }
+  }
+}
 void kiln__take_blocks(char *to, const char *from, const int64_t *places, int64_t count,
                        size_t apart, size_t block) {
   const int64_t work = 1 + (int64_t)(block / 16), step = 1 + KILN_BUDGET_ITEMS / work;
-  for (int64_t i = 0, end; i < count && (i == 0 || !kiln_budget_leaves_out());) {
-    for (end = count - i < step ? count : i + step; i < end; i++, to += block) {
-      memcpy(to, from + (size_t)places[i] * apart, block);
-    }
+  for (int64_t i = 0; i < count && (i == 0 || !kiln_budget_leaves_out()); i += step) {
+    take_some(to + (size_t)i * block, from, places + i, count - i < step ? count - i : step, apart,
+              block);
   }
 }
 void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const int64_t *places,
@@ -207,18 +229,39 @@ typedef struct meeting_row {
   size_t item;
 } meeting_row;
 
+static bool is_within(const meeting_row *r, int64_t i) {
+  return (uint64_t)r->index[i] < (uint64_t)r->limit;
+}
+/* Elements of a size that the compiler knows move to where they meet, or from there. */
+#define MOVE_ITEMS(bytes)                                                \
+  case bytes:                                                            \
+    for (; i < r->count && is_within(r, i); i++) {                       \
+      char *mine = r->mine + i * r->my_step + r->index[i] * r->by_index; \
+      char *theirs = r->theirs + i * r->their_step;                      \
+      memcpy(gathers ? theirs : mine, gathers ? mine : theirs, bytes);   \
+    }                                                                    \
+    return i;
+static int64_t move_row(const meeting_row *r, bool gathers) {
+  int64_t i = 0;
+  switch (r->item) {
+    MOVE_ITEMS(1)
+    MOVE_ITEMS(2)
+    MOVE_ITEMS(4)
+    MOVE_ITEMS(8)
+    default: MOVE_ITEMS(16)
+  }
+}
 /* Elements up to the first index that is out of bounds. */
 static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtype) {
+  if (what == GATHER || what == SCATTER) return move_row(r, what == GATHER);
   char *mine = r->mine, *theirs = r->theirs;
   int64_t i = 0;
-  for (; i < r->count; i++, mine += r->my_step, theirs += r->their_step) {
-    if ((uint64_t)r->index[i] >= (uint64_t)r->limit) break;
+  for (; i < r->count && is_within(r, i); i++, mine += r->my_step, theirs += r->their_step) {
     char *a = mine + r->index[i] * r->by_index;
-    switch (what) {
-      case GATHER: kiln__move_element(theirs, a, r->item); break;
-      case SCATTER: kiln__move_element(a, theirs, r->item); break;
-      case SCATTER_ADD: kiln__add_element(a, theirs, dtype); break;
-      default: combine_element(a, theirs, dtype, KILN_PW_mul); break;
+    if (what == SCATTER_ADD) {
+      kiln__add_element(a, theirs, dtype);
+    } else {
+      combine_element(a, theirs, dtype, KILN_PW_mul);
     }
   }
   return i;
