@@ -285,17 +285,86 @@ typedef struct mean_run {
   bool count_pad;
   int64_t divisor;
 } mean_run;
+enum { STRIP = 256 }; /* results whose sums are kept at once */
+
+/* Adds to the sums of results [at, at + count) of a row what the window's rows have, in the order
+ * of one window's elements: z, y, x. */
+#define ADD_ROWS(name, type)                                                                 \
+  static void name(const pool *p, const window *w, int64_t plane, int64_t at, int64_t count, \
+                   double *sums) {                                                           \
+    const type *from =                                                                       \
+        (const type *)(const void *)p->data + plane * p->in[0] * p->in[1] * p->in[2];        \
+    const int64_t stride = p->stride[2];                                                     \
+    for (int64_t z = w->first[0]; z < w->end[0]; z++) {                                      \
+      for (int64_t y = w->first[1]; y < w->end[1]; y++) {                                    \
+        for (int64_t k = 0; k < p->k[2]; k++) {                                              \
+          const int64_t shift = k - p->pad[2];                                               \
+          int64_t i = shift < 0 ? (-shift + stride - 1) / stride - at : 0;                   \
+          int64_t end = (p->in[2] - shift + stride - 1) / stride - at;                       \
+          if (i < 0) i = 0;                                                                  \
+          if (end > count) end = count;                                                      \
+          const type *row = from + (z * p->in[1] + y) * p->in[2];                            \
+          const int64_t first = at * stride + shift;                                         \
+          if (stride == 1) {                                                                 \
+            for (; i < end; i++) sums[i] += (double)row[first + i];                          \
+          } else {                                                                           \
+            for (; i < end; i++) sums[i] += (double)row[first + i * stride];                 \
+          }                                                                                  \
+        }                                                                                    \
+      }                                                                                      \
+    }                                                                                        \
+  }
+ADD_ROWS(add_rows_f32, float)
+ADD_ROWS(add_rows_f64, double)
+
+static int64_t inside_of(const window *w) {
+  int64_t inside = 1;
+  for (int d = 0; d < AXES; d++) inside *= w->end[d] > w->first[d] ? w->end[d] - w->first[d] : 0;
+  return inside;
+}
+/* Row `row` of a plane's results. */
+static void mean_row(const mean_run *m, int64_t plane, int64_t row, int64_t *left) {
+  const pool *p = m->p;
+  const int64_t length = p->out[2], work = p->k[0] * p->k[1] * p->k[2];
+  window w = {.padded = 1};
+  set_window(p, 0, row / p->out[1], &w);
+  set_window(p, 1, row % p->out[1], &w);
+  const int64_t padded = w.padded;
+  for (int64_t at = 0; at < length; at += STRIP) {
+    const int64_t count = length - at < STRIP ? length - at : STRIP;
+    if (kiln_budget_spent(left, count * (1 + work / 8))) return;
+    double sums[STRIP] = {0};
+    (m->nn->dtype == KILN_DTYPE_F64 ? add_rows_f64 : add_rows_f32)(p, &w, plane, at, count, sums);
+    int64_t inside = 0;
+    for (int64_t x = at; x < at + count; x++) {
+      const int64_t start = x * p->stride[2] - p->pad[2];
+      const bool is_inner = start > 0 && start + p->k[2] <= p->in[2]; /* as the one before */
+      if (x == at || !is_inner || start <= p->stride[2]) {
+        w.padded = padded;
+        set_window(p, 2, x, &w);
+        inside = inside_of(&w);
+      }
+      const double divisor = (double)(m->divisor ? m->divisor : m->count_pad ? w.padded : inside);
+      kiln__nn_set(m->nn, p->to, (plane * p->out[0] * p->out[1] + row) * length + x,
+                   inside == 0 ? 0 : sums[x - at] / divisor);
+    }
+  }
+}
+static void mean_rows_of(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const mean_run *m = data;
+  const int64_t rows = m->p->out[0] * m->p->out[1];
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = begin * rows; i < end * rows && !kiln_budget_leaves_out(); i++)
+    mean_row(m, i / rows, i % rows, &left);
+}
 /* The window of a plane's result i; how many elements it has. */
 static int64_t place_window(const pool *p, int64_t i, window *w) {
-  int64_t inside = 1;
   w->padded = 1;
   set_window(p, 0, i / (p->out[1] * p->out[2]), w);
   set_window(p, 1, i / p->out[2] % p->out[1], w);
   set_window(p, 2, i % p->out[2], w);
-  for (int d = 0; d < AXES; d++) {
-    inside *= w->end[d] > w->first[d] ? w->end[d] - w->first[d] : 0;
-  }
-  return inside;
+  return inside_of(w);
 }
 static void mean_windows_of(void *data, int64_t begin, int64_t end, int worker) {
   (void)worker;
@@ -315,7 +384,9 @@ static void mean_windows_of(void *data, int64_t begin, int64_t end, int worker) 
 }
 static void mean_windows(const kiln__nn *nn, const pool *p, bool count_pad, int64_t divisor) {
   mean_run run = {nn, p, count_pad, divisor};
-  for_planes(nn, p, mean_windows_of, &run);
+  bool whole = true; /* where a window may have all of a plane, which is summed as reductions are */
+  for (int d = 0; d < AXES; d++) whole &= p->adaptive || p->k[d] >= p->in[d];
+  for_planes(nn, p, whole ? mean_windows_of : mean_rows_of, &run);
 }
 
 /* -- The operators -- */
