@@ -403,7 +403,8 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   if (!seat) KILN_TRY(enter(instance, &active, &options->limits, &call));
   const kiln_log *log = &kiln_jit_env(model->jit)->log;
   const bool told = kiln_log_on(log, KILN_LOG_run, 1);
-  const uint64_t start = told ? kiln_now_ns() : 0;
+  kiln_timeline *timeline = kiln_jit_env(model->jit)->timeline;
+  const uint64_t start = told || timeline ? kiln_now_ns() : 0;
   kiln_status *status = NULL;
   if (seat) {
     status = seat_call(instance, seat);
@@ -415,6 +416,9 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
     kiln_jit_count_call(model->jit, call);
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
   }
+  kiln_timeline_span(
+      timeline, "call", m->name, start, 1,
+      &(kiln_timeline_arg){"status", .text = kiln_code_name(kiln_status_code(status))});
   if (told) tell_call(log, kiln_jit_calls(model->jit), m, argument_count, status, start);
   if (seat) {
     leave_seat(instance, seat);

@@ -221,11 +221,14 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   KILN_TRY(new_model(context, &model));
   kiln_budget budget; /* what comes after opening has its own, with the same begin */
   kiln_budget_begin(&budget, "the load", context->env->mem, limits);
+  const uint64_t began = kiln_timeline_now(context->env->timeline);
   kiln_status *status = open_source(model, from, limits, &budget, &mapping);
   if (!status) {
     status = build_model(model, mapping, limits, &budget, at_rest);
     kiln_owner_release(&mapping->owner);
   }
+  kiln_timeline_span(context->env->timeline, "load", from->path ? from->path : "an archive", began,
+                     0, NULL);
   return give_model(model, status, out_model);
 }
 

@@ -102,12 +102,15 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
       env.flags.alloc == KILN_ALLOC_SYSTEM ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
   if (env.flags.hash_seed >= 0) kiln_mem_set_hash_seed(env.mem, (uint64_t)env.flags.hash_seed);
   kiln_status *status = NULL;
-  if (env.flags.threads != 1) status = kiln_pool_create((int)env.flags.threads, &env.pool);
+  if (*env.flags.trace.text) status = kiln_timeline_create(env.flags.trace.text, &env.timeline);
+  if (!status && env.flags.threads != 1)
+    status = kiln_pool_create((int)env.flags.threads, &env.pool);
   if (!status) {
     *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
     if (!*out_env) status = kiln_status_oom();
   }
   if (status) {
+    kiln_timeline_destroy(env.timeline);
     kiln_pool_release(env.pool);
     kiln_mem_release(env.mem);
     return status;
@@ -120,6 +123,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
 void kiln_env_destroy(kiln_env *env) {
   if (!env) return;
   kiln_mem *mem = env->mem;
+  kiln_timeline_destroy(env->timeline);
   kiln_pool_release(env->pool);
   kiln_mem_free(mem, env, sizeof *env);
   kiln_mem_release(mem);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/timeline.h"
 
 typedef enum kiln_isa { KILN_ISA_V2, KILN_ISA_AVX2, KILN_ISA_AVX512, KILN_ISA__COUNT } kiln_isa;
 
@@ -17,6 +18,7 @@ typedef struct kiln_env {
   uint64_t from_environment, from_options; /* who set a flag: its bit by its place in the table */
   kiln_isa isa;                            /* what this CPU has, capped by the flag */
   kiln_pool *pool;                         /* retained; NULL: one thread */
+  kiln_timeline *timeline;                 /* NULL: nobody asked for one */
 } kiln_env;
 
 /* Lays the environment variables (NULL: none) and `options` (NULL: none), entries of the same form,

@@ -1,7 +1,8 @@
 /* explain.c: what a guard expected and what it saw, and the list of guards that failed.
  *
  * The first misses of a guard are told with the two types, all of them where the log's channel
- * `guard` is on; after that a guard only counts, since a shape that alternates misses each time. */
+ * `guard` is on or there is a timeline; after that a guard only counts, since a shape that
+ * alternates misses each time. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -133,7 +134,7 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
   if (unbound.entry >= 0) {
     kiln_text_puts(seen, " whose ");
     print_place(seen, guard, unbound);
-    kiln_text_puts(seen, " differs");
+    kiln_text_puts(seen, v->u.tensor->dims[unbound.dim] < 2 ? " is less than 2" : " differs");
   }
   kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
   if (v->tag == KILN_TAG_TENSOR && ((v->u.tensor->key.f.layout ^ key.f.layout) & mask.f.layout)) {
@@ -145,10 +146,9 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
 
 /* -- The list of misses -- */
 
-void kiln_guard_misses_init(kiln_guard_misses *misses, kiln_mem *mem, const kiln_log *log,
-                            kiln_counter_book *book, uint32_t calls) {
-  *misses =
-      (kiln_guard_misses){.mem = mem, .log = log, .book = book, .calls = calls, .maker = getpid()};
+void kiln_guard_misses_init(kiln_guard_misses *misses, const kiln_env *env, kiln_counter_book *book,
+                            uint32_t calls) {
+  *misses = (kiln_guard_misses){.env = env, .book = book, .calls = calls, .maker = getpid()};
   pthread_mutex_init(&misses->lock, NULL);
 }
 
@@ -184,7 +184,7 @@ static kiln_status *keep(kiln_guard_misses *misses, const kiln_guard_miss *given
     return NULL;
   }
   if (misses->count >= MAX_MISSES) return NULL;
-  if (!misses->arena) KILN_TRY(kiln_arena_create(misses->mem, &misses->arena));
+  if (!misses->arena) KILN_TRY(kiln_arena_create(misses->env->mem, &misses->arena));
   kiln_guard_miss *m = KILN_NEW(misses->arena, kiln_guard_miss);
   *m = *given;
   m->value = kiln_arena_strdup(misses->arena, given->value); /* the guard's, which may give way */
@@ -204,7 +204,7 @@ static kiln_status *try_keep(kiln_guard_misses *misses, const kiln_guard_miss *g
 static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kiln_ivalue *registers,
                          const kiln_ivalue *constants, bool grad_mode) {
   kiln_guard_misses *misses = w->misses;
-  kiln_arena *scratch = kiln_arena_scoped(misses->mem);
+  kiln_arena *scratch = kiln_arena_scoped(misses->env->mem);
   kiln_text expected = kiln_text_in(scratch), seen = kiln_text_in(scratch);
   const int i = kiln_guard_explain(guard, registers, constants, grad_mode, &expected, &seen);
   if (i < 0) return NULL; /* the flag stress_bailout made it fail */
@@ -215,8 +215,13 @@ static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kil
                                 .loc = w->loc,
                                 .call = kiln_counter_sum(misses->book, misses->calls),
                                 .count = 1};
-  KILN_LOG(misses->log, guard, 1, "%s: call %" PRIu64 ": %%%s is %s, not %s as recorded", miss.site,
-           miss.call, miss.value, miss.seen, miss.expected);
+  KILN_LOG(&misses->env->log, guard, 1, "%s: call %" PRIu64 ": %%%s is %s, not %s as recorded",
+           miss.site, miss.call, miss.value, miss.seen, miss.expected);
+  const kiln_timeline_arg args[] = {
+      {"value", .text = miss.value},     {"expected", .text = miss.expected},
+      {"seen", .text = miss.seen},       {"file", .text = miss.loc.file ? miss.loc.file : ""},
+      {"line", .number = miss.loc.line}, {"call", .number = (int64_t)miss.call}};
+  kiln_timeline_mark(misses->env->timeline, "guard", miss.site, sizeof args / sizeof *args, args);
   KILN_TRY(kiln_short_lock_take(&misses->lock, misses->maker));
   kiln_status *status = try_keep(misses, &miss);
   pthread_mutex_unlock(&misses->lock);
@@ -234,7 +239,7 @@ static bool wants_miss(watch *w) {
     __atomic_fetch_add(&w->told, 1, __ATOMIC_RELAXED);
     return true;
   }
-  return kiln_log_on(w->misses->log, KILN_LOG_guard, 1);
+  return w->misses->env->timeline || kiln_log_on(&w->misses->env->log, KILN_LOG_guard, 1);
 }
 
 static void missed(kiln_guard_watch *self, const kiln_guard_desc *guard,

@@ -27,8 +27,7 @@ typedef struct kiln_guard_miss {
 
 /* Those of a model. Any thread may ask and tell. */
 typedef struct kiln_guard_misses {
-  kiln_mem *mem;
-  const kiln_log *log;
+  const kiln_env *env; /* borrowed: its log and its timeline are told */
   kiln_counter_book *book;
   uint32_t calls; /* the book's counter of the host's calls */
   pid_t maker;
@@ -38,8 +37,8 @@ typedef struct kiln_guard_misses {
   int count;
 } kiln_guard_misses;
 
-void kiln_guard_misses_init(kiln_guard_misses *misses, kiln_mem *mem, const kiln_log *log,
-                            kiln_counter_book *book, uint32_t calls);
+void kiln_guard_misses_init(kiln_guard_misses *misses, const kiln_env *env, kiln_counter_book *book,
+                            uint32_t calls);
 void kiln_guard_misses_deinit(kiln_guard_misses *misses);
 /* False beyond the last. Texts are borrowed from the list. */
 bool kiln_guard_miss_at(kiln_guard_misses *misses, int index, kiln_guard_miss *out_miss);

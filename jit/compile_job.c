@@ -185,9 +185,14 @@ static kiln_status *try_link(kiln_compile_job *job, void (*publish)(kiln_compile
 
 kiln_status *kiln__job_run(kiln_compile_job *job, kiln_compile_step *make,
                            void (*publish)(kiln_compile_job *job)) {
+  kiln_timeline *timeline = job->ex->jit->env.timeline;
+  const uint64_t began = kiln_timeline_now(timeline);
   kiln_status *status = begin(job);
   if (!status) status = try_make(job, make);
+  const kiln_timeline_arg args[] = {{"depth", .number = job->depth},
+                                    {"groups", .number = job->group_count}};
   if (!status) status = try_link(job, publish);
+  kiln_timeline_span(timeline, "compile", job->ex->callable.name, began, 2, args);
   end(job);
   return status;
 }

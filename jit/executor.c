@@ -26,6 +26,10 @@ static void move_to(kiln_executor *ex, kiln_executor_state state) {
   KILN_ASSERT(kiln_executor_moves[ex->state] >> state & 1);
   KILN_LOG(&ex->jit->env.log, profile, 2, "%s: level %d: %s -> %s", ex->callable.name, ex->level,
            kiln_executor_state_name(ex->state), kiln_executor_state_name(state));
+  const kiln_timeline_arg args[] = {{"from", .text = kiln_executor_state_name(ex->state)},
+                                    {"to", .text = kiln_executor_state_name(state)},
+                                    {"level", .number = ex->level}};
+  kiln_timeline_mark(ex->jit->env.timeline, "level", ex->callable.name, 3, args);
   ex->state = state;
 }
 

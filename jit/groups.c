@@ -56,11 +56,15 @@ static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen, kil
 
 bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info) {
   bool made = false;
+  const uint64_t began = kiln_timeline_now(env->timeline);
   kiln_status *status = try_compile(env, codegen, info, &made);
   if (status) {
     fail(env, info, status);
     return false;
   }
+  const kiln_timeline_arg args[] = {{"kernel", .text = info->hash},
+                                    {"operators", .number = info->operators}};
+  if (made) kiln_timeline_span(env->timeline, "kernel", info->name, began, 2, args);
   KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", info->name,
            info->operators, kiln_plural(info->operators), info->hash,
            (double)info->compile_ns * 1e-6);

@@ -41,7 +41,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->refusal_index = kiln_map_in(jit->arena);
   jit->warned = kiln_map_in(jit->arena);
   kiln_job_lock_init(&jit->lock);
-  kiln_guard_misses_init(&jit->misses, env->mem, &jit->env.log, &jit->book, jit->calls);
+  kiln_guard_misses_init(&jit->misses, &jit->env, &jit->book, jit->calls);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);

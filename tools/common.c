@@ -186,6 +186,7 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
   if (!status && settings->map_device)
     status = kiln_options_set(options, "map_device", settings->map_device);
+  if (!status && settings->trace) status = kiln_options_set(options, "trace", settings->trace);
   if (!status && settings->threads)
     status = kiln_options_set(options, "threads", settings->threads);
   for (int i = 0; !status && i < settings->set.count; i++) {

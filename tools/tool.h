@@ -95,6 +95,7 @@ typedef struct tool_settings {
   const char *jit;             /* "on", "off" */
   const char *threads;         /* a number */
   const char *map_device;      /* cuda:*=cpu */
+  const char *trace;           /* a file */
   tool_list set;               /* NAME=VALUE of any flag */
   bool sync;                   /* compile on the calling thread, whatever the environment says */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
@@ -107,6 +108,8 @@ typedef struct tool_settings {
       {"--threads", TOOL_TEXT, offsetof(type, base.threads), "N", 0, "threads of a call"}, \
       {"--map-device", TOOL_TEXT, offsetof(type, base.map_device),                         \
        "RULES",        0,         "where the archive's devices go: cuda:*=cpu"},           \
+      {"--trace", TOOL_TEXT, offsetof(type, base.trace),                                   \
+       "FILE",    0,         "what happened when, for Chrome and Perfetto"},               \
       {"--set",      TOOL_LIST, offsetof(type, base.set),                                  \
        "NAME=VALUE", 0,         "any flag of `kiln list flags`"}
 
