@@ -121,6 +121,29 @@ static void test_locals(void **unused) {
   fixture_close(&f);
 }
 
+/* What rules choose: 7 columns are one vector, and k, whose rows lie along what is summed, is
+ * staged; where registers are few, so are the rows of a tile. A block has them all. */
+static void test_rules(void **unused) {
+  (void)unused;
+  static const char *const machines[][2] = {
+      {"registers=16,l2=262144",
+       "schedule {\n  nest 0: block i0 8\n  nest 0: panel l0 8, stage b1, tile i0 8\n"
+       "  nest 0: panel l2 16, tile i0 6\n}\n"},
+      {"registers=6,l2=64",
+       "schedule {\n  nest 0: block i0 4\n  nest 0: panel l0 8, stage b1, tile i0 4\n"
+       "  nest 0: panel l2 8, tile i0 4\n}\n"}};
+  fixture f;
+  fixture_open(&f);
+  kiln_loop_fn *fn = parse_loop(&f, two, false, NULL);
+  kiln_machine machine;
+  for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+    assert_ok(kiln_machine_describe(KILN_ISA_AVX2, kiln_str_from(machines[i][0]), &machine));
+    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
+    assert_string_equal(kiln_schedule_print(&s, f.arena).data, machines[i][1]);
+  }
+  fixture_close(&f);
+}
+
 /* -- Random bodies -- */
 
 /* x[b][m][n] = sum over k of q[b][m][k] * k[b][n][k], and + mask[m][n] or not; y is x, or
@@ -444,7 +467,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),     cmocka_unit_test(test_refused),
       cmocka_unit_test(test_crossing), cmocka_unit_test(test_locals),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_rules),    cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
