@@ -1,11 +1,79 @@
 /* lower_product.c: matrix products as contractions: an element of the result is a reduce loop.
  *
- * Both factors are inputs of the group, or views of them: an element of theirs is read once for
- * each row or column of the other, so that what they are computed from would be computed as often.
- */
+ * An element of a factor is read once for each row or column of the other. So the second factor is
+ * an input of the group, or a view of one. The first may be computed: a row of it is, into a local
+ * buffer, before the loops over the result. And where the result is itself read in loops, as by
+ * softmax, a row of it is computed before them: softmax(q k^T) v is, for each row of q,
+ *
+ *   for t { reduce d { contract q, k }, store row }, softmax's loops over the row,
+ *   for t { store its quotients }, for e { reduce t { contract quotients, v }, store out } */
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
+
+/* -- Rows in local buffers -- */
+
+/* The map without its dimension `dim`, and without steps along dimensions of one element. */
+static kiln__lower_map *row_of(kiln__lowering *l, const kiln__lower_map *map,
+                               const kiln_ir_value *value, int dim) {
+  const kiln_tensor_detail *t = value->type->detail;
+  kiln__lower_map *kept = kiln__lower_copied(l, map);
+  for (int d = 0; d < map->rank; d++)
+    if (d == dim || t->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
+  return kept;
+}
+
+typedef int (*element_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
+
+static int value_element(kiln__lowering *l, const kiln_ir_value *value, element_fn element,
+                         const kiln__lower_map *map) {
+  return element ? element(l, value->node, map) : kiln__lower_value(l, value, map);
+}
+
+/* Stores the elements along dimension `dim` of a value, each computed by `element` (NULL: as it is
+ * wanted), in a local buffer, which is the rows' first value. */
+static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value, int dim,
+                      element_fn element) {
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+  const kiln_dtype dtype = (kiln_dtype)((const kiln_tensor_detail *)value->type->detail)->dtype;
+  const kiln_dim one = 1;
+  kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
+  const int loop = kiln__lower_open(l, KILN_LOOP_for, s.sizes[dim]);
+  if (loop < 0) return;
+  if (s.sizes[dim] != 1) map->dims[dim] = kiln__lower_along(loop);
+  const int stored = value_element(l, value, element, map);
+  if (stored < 0) return;
+  const kiln__lower_dim along = kiln__lower_along(loop);
+  rows->values[0] = kiln_loop_add_local(l->fn, dtype, 1, &s.sizes[dim], &one);
+  kiln_loop_store(l->fn, l->nest, rows->values[0], 0, along.steps, stored);
+  kiln__lower_close(l);
+}
+
+static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lower_dim *at) {
+  if (at->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  return kiln_loop_load(l->fn, l->nest, rows->values[0], at->offset, at->steps);
+}
+
+/* The number of a product's first factor among its inputs. */
+static int first_factor(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
+}
+static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  begin_row(l, rows, kiln_node_input(node, first_factor(node)), rows->kept.rank - 1, NULL);
+}
+
+/* Whether elements are read from an input of the group, wherever they lie there. */
+static bool is_read(const kiln__lowering *l, const kiln_ir_value *value) {
+  while (!kiln_map_find_ptr(&l->buffers, value)) {
+    const kiln_node *node = value->node;
+    if (!node->op || node->input_count == 0) return true;
+    if (node->op->cost == KILN_COST_pointwise || node->op->cost == KILN_COST_reduction ||
+        node->op->cost == KILN_COST_heavy)
+      return false;
+    value = kiln_node_input(node, 0);
+  }
+  return true;
+}
 
 /* What is summed: dimension `a_inner` of one factor at map `a`, `b_inner` of the other at `b`. */
 static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__lower_map *a,
@@ -13,7 +81,7 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   const kiln_ir_value *x = kiln_node_input(node, first), *y = kiln_node_input(node, first + 1);
   const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ys = kiln__lower_sizes_of(l, y);
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
-  if (l->nest->open > 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  const kiln__rows *row = NULL;
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F ||
       kiln__lower_input_dtype(node, first) != dtype ||
       kiln__lower_input_dtype(node, first + 1) != dtype)
@@ -21,15 +89,48 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   if (xs.sizes[a_inner] != ys.sizes[b_inner] || !kiln_dim_is_known(xs.sizes[a_inner]))
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   if (xs.sizes[a_inner] == 0) return kiln__lower_refuse(l, KILN_REASON_zero_size);
+  if (!is_read(l, y)) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (!is_read(l, x)) {
+    row = kiln__rows_at(l, node, begin_factor, 0, row_of(l, a, x, a_inner));
+    if (!row) return -1;
+  }
   const int loop = kiln__lower_open(l, KILN_LOOP_reduce, xs.sizes[a_inner]);
   if (loop < 0) return -1;
   if (xs.sizes[a_inner] != 1) a->dims[a_inner] = b->dims[b_inner] = kiln__lower_along(loop);
-  const int left = kiln__lower_value(l, x, a), right = kiln__lower_value(l, y, b);
+  const int left = row ? row_element(l, row, &a->dims[a_inner]) : kiln__lower_value(l, x, a);
+  const int right = kiln__lower_value(l, y, b);
   if (left < 0 || right < 0) return -1;
   const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
   kiln__lower_close(l);
   return sum;
 }
+
+/* Whether a row of the first factor is there. */
+static bool has_factor(const kiln__lowering *l, const kiln_node *node) {
+  bool found = false;
+  for (int i = 0; i < l->rows.count; i++)
+    found |= l->rows.data[i]->node == node && l->rows.data[i]->begin == begin_factor;
+  return found;
+}
+
+/* An element; of a row that is there, or that begins here, where loops are open. */
+static int product_at(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                      kiln__rows_begin_fn begin, element_fn element) {
+  const kiln__lower_map *kept = row_of(l, map, node->outputs[0], map->rank - 1);
+  const kiln__rows *rows = kiln__rows_find(l, node, begin, kept);
+  if (!rows && (l->nest->open == 0 || has_factor(l, node))) return element(l, node, map);
+  if (!rows) rows = kiln__rows_at(l, node, begin, 0, kept);
+  return rows ? row_element(l, rows, &map->dims[map->rank - 1]) : -1;
+}
+#define PRODUCT(name)                                                                    \
+  static void begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) { \
+    begin_row(l, rows, node->outputs[0], rows->kept.rank - 1, name##_element);           \
+  }                                                                                      \
+  KILN__LOWER(name) { return product_at(l, node, map, begin_##name, name##_element); }
+#define ELEMENT(name) \
+  static int name##_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
+
+/* -- Operators -- */
 
 /* Its tensor inputs have a rank that is known. */
 static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
@@ -42,7 +143,7 @@ static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
 }
 
 /* linear(x (.., k), w (n, k), b (n)) */
-KILN__LOWER(linear) {
+ELEMENT(linear) {
   int a_rank, b_rank;
   if (!ranks_of(node, 0, &a_rank, &b_rank) || b_rank != 2 || map->rank != a_rank)
     return kiln__lower_refuse(l, KILN_REASON_rank);
@@ -54,6 +155,7 @@ KILN__LOWER(linear) {
   if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
   return OP2(add, sum, kiln__lower_input(l, node, 2, map, dtype));
 }
+PRODUCT(linear)
 
 /* The batch dimensions of a factor that is broadcast; false, with a reason: what [s0] and [2] are
  * next the operator itself must see. */
@@ -83,10 +185,11 @@ static int product(kiln__lowering *l, const kiln_node *node, int first,
   b->dims[b_rank - 1] = map->dims[map->rank - 1];
   return contract(l, node, first, a, a_rank - 1, b, b_rank - 2);
 }
-KILN__LOWER(matmul) { return product(l, node, 0, map); }
+ELEMENT(matmul) { return product(l, node, 0, map); }
+PRODUCT(matmul)
 
 /* beta self + alpha product; beta of 0 reads nothing of self. */
-KILN__LOWER(addmm) {
+ELEMENT(addmm) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   double beta, alpha;
   if (!kiln__lower_number(l, node, 3, &beta) || !kiln__lower_number(l, node, 4, &alpha)) return -1;
@@ -98,3 +201,4 @@ KILN__LOWER(addmm) {
   if (beta != 1) more = OP2(mul, more, kiln__lower_const(l, dtype, beta));
   return OP2(add, sum, more);
 }
+PRODUCT(addmm)
