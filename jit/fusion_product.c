@@ -85,11 +85,15 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   }
 }
 
-/* The two, if n is the first of them; it comes first. */
+static bool has_weight(const kiln_node *n) {
+  return is_weight(kiln_node_input(n, kiln__fusion_first_factor(n) + 1));
+}
+
+/* The two, if n is the first of them; it comes first. A product with a weight gains more alone. */
 static void find_second(const kiln_fusion *f, const kiln_node *n) {
-  const kiln_node *second = second_of(f, n);
   kiln_fusion_node *node = &f->nodes[n->mark - 1];
-  if (!second || node->chain != KILN_FUSION_ALONE) return;
+  const kiln_node *second = node->chain == KILN_FUSION_ALONE ? second_of(f, n) : NULL;
+  if (!second || has_weight(n) || has_weight(second)) return;
   node->chain = KILN_FUSION_FIRST;
   f->nodes[second->mark - 1].chain = KILN_FUSION_SECOND;
 }
@@ -103,7 +107,6 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
   const bool big = products_of(n, first) >= WORTH_PRODUCTS;
   if (big) find_second(f, n);
   if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
-  const bool gains = big && is_weight(kiln_node_input(n, first + 1)) &&
-                     !has_one_row(kiln_node_input(n, first)->type->detail);
+  const bool gains = big && has_weight(n) && !has_one_row(kiln_node_input(n, first)->type->detail);
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }
