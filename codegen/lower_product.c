@@ -7,6 +7,8 @@
  *
  *   for t { reduce d { contract q, k }, store row }, softmax's loops over the row,
  *   for t { store its quotients }, for e { reduce t { contract quotients, v }, store out } */
+#include <math.h>
+
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
@@ -25,28 +27,32 @@ static kiln__lower_map *row_of(kiln__lowering *l, const kiln__lower_map *map,
 
 typedef int (*element_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
 
-static int value_element(kiln__lowering *l, const kiln_ir_value *value, element_fn element,
-                         const kiln__lower_map *map) {
-  return element ? element(l, value->node, map) : kiln__lower_value(l, value, map);
+/* The loop over a row's elements, whose last dimension gets its counter. */
+static int open_row(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim size, kiln__lower_map *map) {
+  const int loop = kiln__lower_open(l, kind, size);
+  if (loop >= 0 && size != 1) map->dims[map->rank - 1] = kiln__lower_along(loop);
+  return loop;
+}
+/* The element of that loop into a local buffer, which is the rows' first value. */
+static void store_row(kiln__lowering *l, kiln__rows *rows, int loop, kiln_dim size, int value) {
+  const kiln_dim one = 1;
+  if (loop < 0 || value < 0) return;
+  const kiln__lower_dim along = kiln__lower_along(loop);
+  rows->values[0] = kiln_loop_add_local(l->fn, kiln__lower_dtype_of(l, value), 1, &size, &one);
+  kiln_loop_store(l->fn, l->nest, rows->values[0], 0, along.steps, value);
+  kiln__lower_close(l);
 }
 
-/* Stores the elements along dimension `dim` of a value, each computed by `element` (NULL: as it is
- * wanted), in a local buffer, which is the rows' first value. */
-static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value, int dim,
+/* Stores the elements along the last dimension of a value, each computed by `element` (NULL: as it
+ * is wanted). */
+static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value,
                       element_fn element) {
-  const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
-  const kiln_dtype dtype = (kiln_dtype)((const kiln_tensor_detail *)value->type->detail)->dtype;
-  const kiln_dim one = 1;
   kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
-  const int loop = kiln__lower_open(l, KILN_LOOP_for, s.sizes[dim]);
+  const kiln_dim size = kiln__lower_sizes_of(l, value).sizes[map->rank - 1];
+  const int loop = open_row(l, KILN_LOOP_for, size, map);
   if (loop < 0) return;
-  if (s.sizes[dim] != 1) map->dims[dim] = kiln__lower_along(loop);
-  const int stored = value_element(l, value, element, map);
-  if (stored < 0) return;
-  const kiln__lower_dim along = kiln__lower_along(loop);
-  rows->values[0] = kiln_loop_add_local(l->fn, dtype, 1, &s.sizes[dim], &one);
-  kiln_loop_store(l->fn, l->nest, rows->values[0], 0, along.steps, stored);
-  kiln__lower_close(l);
+  store_row(l, rows, loop, size,
+            element ? element(l, value->node, map) : kiln__lower_value(l, value, map));
 }
 
 static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lower_dim *at) {
@@ -59,7 +65,7 @@ static int first_factor(const kiln_node *node) {
   return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
 }
 static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
-  begin_row(l, rows, kiln_node_input(node, first_factor(node)), rows->kept.rank - 1, NULL);
+  begin_row(l, rows, kiln_node_input(node, first_factor(node)), NULL);
 }
 
 /* Whether elements are read from an input of the group, wherever they lie there. */
@@ -124,7 +130,7 @@ static int product_at(kiln__lowering *l, const kiln_node *node, const kiln__lowe
 }
 #define PRODUCT(name)                                                                    \
   static void begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) { \
-    begin_row(l, rows, node->outputs[0], rows->kept.rank - 1, name##_element);           \
+    begin_row(l, rows, node->outputs[0], name##_element);                                \
   }                                                                                      \
   KILN__LOWER(name) { return product_at(l, node, map, begin_##name, name##_element); }
 #define ELEMENT(name) \
@@ -202,3 +208,166 @@ ELEMENT(addmm) {
   return OP2(add, sum, more);
 }
 PRODUCT(addmm)
+
+/* -- scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped) -- */
+
+enum { QUERY, KEY, VALUE, MASK, DROPOUT, CAUSAL, SCALE, GROUPED };
+
+static const kiln_tensor_detail *detail_of(const kiln_node *node, int i) {
+  return kiln_node_input(node, i)->type->detail;
+}
+static int flag_of(kiln__lowering *l, const kiln_node *node, int i) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  return v && v->tag == KILN_TAG_BOOL ? v->u.b : kiln__lower_refuse(l, KILN_REASON_not_constant);
+}
+
+/* The batches of an operand, at a map of the result; of grouped heads several of the query's have
+ * one of the keys'. NULL, with a reason. */
+static kiln__lower_map *operand_map(kiln__lowering *l, const kiln_node *node, int i,
+                                    const kiln__lower_map *map) {
+  const kiln_tensor_detail *t = detail_of(node, i), *result = node->outputs[0]->type->detail;
+  kiln__lower_map *out = kiln__lower_new_map(l, t->rank);
+  const int heads = t->rank - 3, all = map->rank - 3;
+  const int grouped = flag_of(l, node, GROUPED);
+  const bool repeats = grouped > 0 && (i == KEY || i == VALUE) && heads >= 0 &&
+                       t->sizes[heads] != result->sizes[all];
+  for (int d = 0; d < t->rank - 2; d++) {
+    const int at = map->rank - t->rank + d;
+    if (at >= 0 && t->sizes[d] != 1) out->dims[d] = map->dims[at];
+    if (at >= 0 && (t->sizes[d] == 1 || t->sizes[d] == result->sizes[at])) continue;
+    if (at == all && repeats) continue;
+    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  }
+  if (repeats) {
+    const kiln_dim count = t->sizes[heads], many = result->sizes[all];
+    kiln__lower_dim quotient, rest;
+    if (!kiln_dim_is_number(count) || !kiln_dim_is_number(many) || many % count != 0) {
+      kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    } else if (kiln__lower_divide(l, &map->dims[all], count, many / count, &quotient, &rest)) {
+      out->dims[heads] = quotient;
+    }
+  }
+  return grouped < 0 || l->reason != KILN_REASON_none ? NULL : out;
+}
+
+/* Element `column` of a row of scores, behind the mask: hidden ones are -inf. */
+static int masked(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *kept,
+                  const kiln__lower_dim *column, int score) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const kiln__lower_dim *row = &kept->dims[kept->rank - 2];
+  const int causal = flag_of(l, node, CAUSAL);
+  if (causal < 0 || score < 0) return -1;
+  const int hidden = kiln__lower_const(l, dtype, -INFINITY);
+  if (causal && row->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (causal) {
+    const int i = kiln_loop_index(l->fn, l->nest, row->offset, row->steps);
+    const int t = kiln_loop_index(l->fn, l->nest, column->offset, column->steps);
+    score = kiln__lower_op(l, KILN_LOOP_select, OP2(gt, t, i), hidden, score);
+  }
+  if (kiln__lower_is_none(node, MASK)) return score;
+  const kiln_dtype type = kiln__lower_input_dtype(node, MASK);
+  kiln__lower_map *at = operand_map(l, node, MASK, kept);
+  const kiln_tensor_detail *mask = detail_of(node, MASK);
+  if (!at) return -1;
+  if (mask->sizes[at->rank - 2] != 1) at->dims[at->rank - 2] = *row;
+  if (mask->sizes[at->rank - 1] != 1) at->dims[at->rank - 1] = *column;
+  const int value = kiln__lower_value(l, kiln_node_input(node, MASK), at);
+  if (type == KILN_DTYPE_BOOL) return kiln__lower_op(l, KILN_LOOP_select, value, score, hidden);
+  return type == dtype ? OP2(add, score, value) : kiln__lower_refuse(l, KILN_REASON_dtype);
+}
+
+static void begin_scores(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln__lower_sizes q = kiln__lower_sizes_of(l, kiln_node_input(node, QUERY));
+  const kiln__lower_sizes k = kiln__lower_sizes_of(l, kiln_node_input(node, KEY));
+  kiln__lower_map *a = operand_map(l, node, QUERY, &rows->kept);
+  kiln__lower_map *b = a ? operand_map(l, node, KEY, &rows->kept) : NULL;
+  if (!b) return;
+  const kiln_dim depth = q.sizes[a->rank - 1], keys = k.sizes[b->rank - 2];
+  double scale = kiln_dim_is_number(depth) ? 1 / sqrt((double)depth) : 0;
+  if (k.sizes[b->rank - 1] != depth || (kiln__lower_is_none(node, SCALE) && scale == 0))
+    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!kiln__lower_is_none(node, SCALE)) (void)kiln__lower_number(l, node, SCALE, &scale);
+  kiln__lower_map row = rows->kept;
+  const int loop = open_row(l, KILN_LOOP_for, keys, &row);
+  const int inner = loop < 0 ? -1 : kiln__lower_open(l, KILN_LOOP_reduce, depth);
+  if (inner < 0) return;
+  a->dims[a->rank - 2] = rows->kept.dims[rows->kept.rank - 2];
+  b->dims[b->rank - 2] = row.dims[row.rank - 1];
+  if (depth != 1) a->dims[a->rank - 1] = b->dims[b->rank - 1] = kiln__lower_along(inner);
+  const int left = kiln__lower_value(l, kiln_node_input(node, QUERY), a);
+  const int right = kiln__lower_value(l, kiln_node_input(node, KEY), b);
+  if (left < 0 || right < 0) return;
+  int score = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  kiln__lower_close(l);
+  score = OP2(mul, score, kiln__lower_const(l, kiln__lower_dtype_of(l, score), scale));
+  store_row(l, rows, loop, keys, masked(l, node, &rows->kept, &row.dims[row.rank - 1], score));
+}
+
+/* softmax of the scores; a row that the mask hides is 0. */
+static void begin_weights(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln_ir_value *key = kiln_node_input(node, KEY);
+  const int key_rank = detail_of(node, KEY)->rank;
+  const kiln_dim keys = kiln__lower_sizes_of(l, key).sizes[key_rank - 2];
+  const kiln__rows *scores = kiln__rows_at(l, node, begin_scores, 0, &rows->kept);
+  kiln__lower_map row = rows->kept;
+  const kiln__lower_dim *at = &row.dims[row.rank - 1];
+  int found[2], loop = -1, value = -1;
+  for (int i = 0; scores && i < 2; i++) {
+    if (open_row(l, KILN_LOOP_reduce, keys, &row) < 0) return;
+    value = row_element(l, scores, at);
+    if (i == 1) value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, value, found[0]), -1, -1);
+    if (value < 0) return;
+    found[i] = kiln_loop_reduce(l->fn, l->nest, i ? KILN_LOOP_sum : KILN_LOOP_amax, value, -1, 1);
+    kiln__lower_close(l);
+  }
+  if (!scores || (loop = open_row(l, KILN_LOOP_for, keys, &row)) < 0) return;
+  value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, row_element(l, scores, at), found[0]), -1, -1);
+  value = OP2(div, value, found[1]);
+  if (flag_of(l, node, CAUSAL) > 0 || !kiln__lower_is_none(node, MASK)) {
+    const kiln_dtype dtype = kiln__lower_dtype_of(l, value);
+    const int none = OP2(eq, found[0], kiln__lower_const(l, dtype, -INFINITY));
+    value = kiln__lower_op(l, KILN_LOOP_select, none, kiln__lower_const(l, dtype, 0), value);
+  }
+  store_row(l, rows, loop, keys, value);
+}
+
+static bool fits(kiln__lowering *l, const kiln_node *node) {
+  const kiln_tensor_detail *result = node->outputs[0]->type->detail;
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  double dropout;
+  if (!kiln__lower_number(l, node, DROPOUT, &dropout)) return false;
+  if (dropout != 0) return kiln__lower_refuse(l, KILN_REASON_no_lowering) == 0;
+  for (int i = QUERY; i <= MASK; i++) {
+    if (i == MASK && kiln__lower_is_none(node, i)) continue;
+    const kiln_tensor_detail *t = kiln__lower_is_tensor(node, i) ? detail_of(node, i) : NULL;
+    if (!t || t->rank < 2 || t->rank > result->rank)
+      return kiln__lower_refuse(l, KILN_REASON_rank) == 0;
+    if (i != MASK &&
+        (kiln__lower_input_dtype(node, i) != dtype || kiln_loop_class(dtype) != KILN_LOOP_CLASS_F))
+      return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
+    if (!is_read(l, kiln_node_input(node, i)))
+      return kiln__lower_refuse(l, KILN_REASON_read_again) == 0;
+  }
+  if (!kiln__lower_is_none(node, MASK) && flag_of(l, node, CAUSAL) != 0)
+    return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  return true;
+}
+
+KILN__LOWER(attention) {
+  if (!fits(l, node)) return -1;
+  const kiln__lower_map *kept = row_of(l, map, node->outputs[0], map->rank - 1);
+  const kiln__rows *weights = kiln__rows_at(l, node, begin_weights, 0, kept);
+  kiln__lower_map *v = weights ? operand_map(l, node, VALUE, map) : NULL;
+  if (!v) return -1;
+  const kiln_dim keys = kiln__lower_sizes_of(l, kiln_node_input(node, VALUE)).sizes[v->rank - 2];
+  kiln__lower_map row = *kept;
+  if (open_row(l, KILN_LOOP_reduce, keys, &row) < 0) return -1;
+  v->dims[v->rank - 2] = row.dims[row.rank - 1];
+  v->dims[v->rank - 1] = map->dims[map->rank - 1];
+  const int left = row_element(l, weights, &row.dims[row.rank - 1]);
+  const int right = kiln__lower_value(l, kiln_node_input(node, VALUE), v);
+  if (left < 0 || right < 0) return -1;
+  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  kiln__lower_close(l);
+  return sum;
+}

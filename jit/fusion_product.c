@@ -66,12 +66,16 @@ static bool keeps_rows(const kiln_node *n, const kiln_tensor_detail *space) {
 
 enum { LEAST_ROWS = 16 }; /* of a tile, and more */
 
+static bool has_rows(const kiln_tensor_detail *t) {
+  const kiln_dim rows = t->rank >= 2 ? t->sizes[t->rank - 2] : 1;
+  return !kiln_dim_is_number(rows) || rows >= LEAST_ROWS;
+}
+
 /* The second product, whose first factor is made of the rows of n alone; NULL: there is none. */
 static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   const kiln_ir_value *v = n->outputs[0];
   const kiln_tensor_detail *space = v->type->detail;
-  const kiln_dim rows = space->rank >= 2 ? space->sizes[space->rank - 2] : 1;
-  if (kiln_dim_is_number(rows) && rows < LEAST_ROWS) return NULL;
+  if (!has_rows(space)) return NULL;
   for (;;) {
     if (v->use_count != 1 || v->uses->user->block != n->block) return NULL;
     kiln_node *user = v->uses->user;
@@ -105,8 +109,12 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
     return KILN_REASON_product_by_llvm;
   const int first = kiln__fusion_first_factor(n);
   const bool big = products_of(n, first) >= WORTH_PRODUCTS;
-  if (big) find_second(f, n);
+  const bool is_attention = kiln_node_is(n, KILN_OP_scaled_dot_product_attention);
+  if (big && !is_attention) find_second(f, n);
   if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
+  if (is_attention)
+    return big && has_rows(n->outputs[0]->type->detail) ? KILN_REASON_none
+                                                        : KILN_REASON_product_by_kernel;
   const bool gains = big && has_weight(n) && !has_one_row(kiln_node_input(n, first)->type->detail);
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }
