@@ -64,7 +64,7 @@ static bool keeps_rows(const kiln_node *n, const kiln_tensor_detail *space) {
   return kiln_type_is_tensor(n->outputs[0]->type) && same_sizes(n->outputs[0]->type->detail, space);
 }
 
-enum { LEAST_ROWS = 16 }; /* of a tile, and more */
+enum { LEAST_ROWS = 12 }; /* fewer do not pay for the copies of panels */
 
 static bool has_rows(const kiln_tensor_detail *t) {
   const kiln_dim rows = t->rank >= 2 ? t->sizes[t->rank - 2] : 1;
