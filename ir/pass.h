@@ -84,6 +84,7 @@ kiln_status *kiln_pass_cse(kiln_pass *pass);
 kiln_status *kiln_pass_dce(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
+kiln_status *kiln_pass_decompose_composites(kiln_pass *pass);
 kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass);
 kiln_status *kiln_pass_infer_shapes(kiln_pass *pass);
 

@@ -696,7 +696,7 @@ def ir_text(n):
 
 
 # Each pass behind those that make what it works on.
-PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops
+PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops decompose_composites
     remove_tensor_mutation insert_profile_nodes remove_profile_nodes specialize_types decompose_ops fuse_groups
     fuse_groups,guard_regions fuse_groups,guard preoptimize noopt simple optimize""".split()
 
