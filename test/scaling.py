@@ -666,6 +666,7 @@ FLOAT = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
 IR_HEAD = '''graph(%x : {F}, %c : bool, %k : int):
   %one : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
   %t0 : {F} = aten::clone(%x, %none)
 '''
 IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
@@ -677,7 +678,8 @@ IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
   %v{i} : {F}, %w{i} : int = prim::TupleUnpack(%u{i})
   %e{i} : {F} = aten::neg(%v{i})
   %f{i} : {F} = aten::sub_(%e{i}, %x, %one)
-  %l{i} : Tensor[] = prim::ListConstruct(%v{i}, %f{i})
+  %y{i} : Tensor, %z{i} : Tensor = aten::_native_multi_head_attention(%v{i}, %v{i}, %v{i}, %k, %k, %x, %x, %x, %x, %none, %no, %no, %none)
+  %l{i} : Tensor[] = prim::ListConstruct(%v{i}, %f{i}, %y{i})
   %m{i} : Tensor = aten::cat(%l{i}, %one)
   %q{i} : {F} = prim::If(%c)
     block0():
@@ -696,8 +698,8 @@ def ir_text(n):
 
 
 # Each pass behind those that make what it works on.
-PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops decompose_composites
-    remove_tensor_mutation insert_profile_nodes remove_profile_nodes specialize_types decompose_ops fuse_groups
+PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops
+    decompose_composites remove_tensor_mutation insert_profile_nodes remove_profile_nodes specialize_types decompose_ops fuse_groups
     fuse_groups,guard_regions fuse_groups,guard preoptimize noopt simple optimize""".split()
 
 
