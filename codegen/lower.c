@@ -172,8 +172,11 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   memo_entry *first = kiln_map_find_ptr(&l->memo, value);
   for (memo_entry *m = first; m; m = m->next)
     if (is_open(l, m->scope) && same_map(&m->map, map)) return m->inst;
-  int inst;
-  if (kiln_map_find_ptr(&l->buffers, value)) {
+  bool is_row;
+  int inst = kiln__lower_row(l, value, map, &is_row);
+  if (is_row) {
+    if (inst < 0) return -1;
+  } else if (kiln_map_find_ptr(&l->buffers, value)) {
     inst = lower_input_tensor(l, value, map);
   } else {
     inst = lower_node(l, value->node, value->index, map);
@@ -245,7 +248,10 @@ static kiln__rows *begin_rows(kiln__lowering *l, kiln__rows_begin_fn begin, cons
   rows->part = kiln__rows_part(mask);
   rows->kept = *kept;
   rows->values[0] = rows->values[1] = -1;
+  const bool storing = l->storing;
+  l->storing = false;
   begin(l, node, rows);
+  l->storing = storing;
   if (l->reason != KILN_REASON_none) return NULL;
   kiln_vec_push(l->arena, &l->rows, rows);
   return rows;
@@ -350,7 +356,7 @@ static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->memo = kiln_map_in(l->arena);
   l->rows.count = l->scope_count = 0;
   l->want = (kiln__lower_want){0};
-  l->scans = l->scanning = false;
+  l->scans = l->scanning = l->storing = false;
 }
 /* As if it and its local buffers had not been. */
 static void drop_nest(kiln__lowering *l, int buffers) {
@@ -401,6 +407,7 @@ static void lower_in_order(kiln__lowering *l, int o, const kiln__lower_domain *p
   }
   l->scanning = scans;
   const kiln__lower_map map = kiln__lower_renumbered(&part->map, to, part->rank);
+  l->storing = true;
   store_alike(l, o, &map);
   while (opened-- > 0) kiln__lower_close(l);
 }
@@ -493,6 +500,7 @@ static void begin(kiln__lowering *l, kiln_arena *arena) {
   l->buffers = kiln_map_in(arena);
   l->scalars = kiln_map_in(arena);
   l->joins = kiln_map_in(arena);
+  l->products = kiln_map_in(arena);
 }
 
 /* Whole nests for what is computed between the values. */

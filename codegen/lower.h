@@ -112,10 +112,12 @@ struct kiln__lowering {
   int scope_count;                /* so far */
   bool scans;    /* the loop over the results is to be one of scans, whose rows keep nothing */
   bool scanning; /* it is open */
+  bool storing;  /* the loop that is open stores what is lowered: a product's rows begin in none */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* of the nest's loops and those that are open */
   kiln__lower_want want;
   kiln_map buffers, scalars; /* graph input -> number + 1 */
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
+  kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
   kiln_reason reason;        /* why it failed */
 };
 
@@ -199,6 +201,10 @@ void kiln__lower_close(kiln__lowering *l);
 
 /* A tensor at a map of its own rank. */
 int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map);
+/* The same, in loops of the body, of a product, or what is made of one element by element: from a
+ * local buffer with its row. False in *out_is_row: of nothing else, nor where it is stored. */
+int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map,
+                    bool *out_is_row);
 /* Input i at the map of the node's result: broadcast, its other sizes the result's; a number is a
  * constant or a scalar. Cast to `dtype` (NONE: as it is). */
 int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,

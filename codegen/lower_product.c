@@ -25,8 +25,6 @@ static kiln__lower_map *row_of(kiln__lowering *l, const kiln__lower_map *map,
   return kept;
 }
 
-typedef int (*element_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
-
 /* The loop over a row's elements, whose last dimension gets its counter. */
 static int open_row(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim size, kiln__lower_map *map) {
   const int loop = kiln__lower_open(l, kind, size);
@@ -43,16 +41,16 @@ static void store_row(kiln__lowering *l, kiln__rows *rows, int loop, kiln_dim si
   kiln__lower_close(l);
 }
 
-/* Stores the elements along the last dimension of a value, each computed by `element` (NULL: as it
- * is wanted). */
-static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value,
-                      element_fn element) {
+/* Stores the elements along the last dimension of a value. */
+static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value) {
   kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
   const kiln_dim size = kiln__lower_sizes_of(l, value).sizes[map->rank - 1];
   const int loop = open_row(l, KILN_LOOP_for, size, map);
   if (loop < 0) return;
-  store_row(l, rows, loop, size,
-            element ? element(l, value->node, map) : kiln__lower_value(l, value, map));
+  l->storing = true;
+  const int element = kiln__lower_value(l, value, map);
+  l->storing = false;
+  store_row(l, rows, loop, size, element);
 }
 
 static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lower_dim *at) {
@@ -65,7 +63,7 @@ static int first_factor(const kiln_node *node) {
   return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
 }
 static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
-  begin_row(l, rows, kiln_node_input(node, first_factor(node)), NULL);
+  begin_row(l, rows, kiln_node_input(node, first_factor(node)));
 }
 
 /* Whether elements are read from an input of the group, wherever they lie there. */
@@ -111,30 +109,37 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   return sum;
 }
 
-/* Whether a row of the first factor is there. */
-static bool has_factor(const kiln__lowering *l, const kiln_node *node) {
-  bool found = false;
-  for (int i = 0; i < l->rows.count; i++)
-    found |= l->rows.data[i]->node == node && l->rows.data[i]->begin == begin_factor;
-  return found;
+/* -- Rows of results -- */
+
+/* Views are looked through: what they show has rows of its own. */
+static bool is_of_product(kiln__lowering *l, const kiln_ir_value *value) {
+  const kiln_node *node = value->node;
+  if (!kiln_type_is_tensor(value->type) || kiln_map_find_ptr(&l->buffers, value) || !node->op)
+    return false;
+  if (node->op->cost != KILN_COST_pointwise) return kiln_codegen_contracts(node->op);
+  bool *known = kiln_map_find_ptr(&l->products, value);
+  if (known) return *known;
+  known = KILN_NEW(l->arena, bool);
+  for (int i = 0; i < node->input_count; i++) *known |= is_of_product(l, kiln_node_input(node, i));
+  kiln_map_set_ptr(&l->products, value, known);
+  return *known;
 }
 
-/* An element; of a row that is there, or that begins here, where loops are open. */
-static int product_at(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                      kiln__rows_begin_fn begin, element_fn element) {
-  const kiln__lower_map *kept = row_of(l, map, node->outputs[0], map->rank - 1);
-  const kiln__rows *rows = kiln__rows_find(l, node, begin, kept);
-  if (!rows && (l->nest->open == 0 || has_factor(l, node))) return element(l, node, map);
-  if (!rows) rows = kiln__rows_at(l, node, begin, 0, kept);
+static void begin_result(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  begin_row(l, rows, node->outputs[0]);
+}
+
+int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map,
+                    bool *out_is_row) {
+  *out_is_row = false;
+  if (l->nest->open == 0 || map->rank == 0 || !is_of_product(l, value)) return -1;
+  const kiln__lower_map *kept = row_of(l, map, value, map->rank - 1);
+  const kiln__rows *rows = kiln__rows_find(l, value->node, begin_result, kept);
+  if (!rows && l->storing) return -1;
+  *out_is_row = true;
+  if (!rows) rows = kiln__rows_at(l, value->node, begin_result, 0, kept);
   return rows ? row_element(l, rows, &map->dims[map->rank - 1]) : -1;
 }
-#define PRODUCT(name)                                                                    \
-  static void begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) { \
-    begin_row(l, rows, node->outputs[0], name##_element);                                \
-  }                                                                                      \
-  KILN__LOWER(name) { return product_at(l, node, map, begin_##name, name##_element); }
-#define ELEMENT(name) \
-  static int name##_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
 
 /* -- Operators -- */
 
@@ -149,7 +154,7 @@ static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
 }
 
 /* linear(x (.., k), w (n, k), b (n)) */
-ELEMENT(linear) {
+KILN__LOWER(linear) {
   int a_rank, b_rank;
   if (!ranks_of(node, 0, &a_rank, &b_rank) || b_rank != 2 || map->rank != a_rank)
     return kiln__lower_refuse(l, KILN_REASON_rank);
@@ -161,7 +166,6 @@ ELEMENT(linear) {
   if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
   return OP2(add, sum, kiln__lower_input(l, node, 2, map, dtype));
 }
-PRODUCT(linear)
 
 /* The batch dimensions of a factor that is broadcast; false, with a reason: what [s0] and [2] are
  * next the operator itself must see. */
@@ -191,11 +195,10 @@ static int product(kiln__lowering *l, const kiln_node *node, int first,
   b->dims[b_rank - 1] = map->dims[map->rank - 1];
   return contract(l, node, first, a, a_rank - 1, b, b_rank - 2);
 }
-ELEMENT(matmul) { return product(l, node, 0, map); }
-PRODUCT(matmul)
+KILN__LOWER(matmul) { return product(l, node, 0, map); }
 
 /* beta self + alpha product; beta of 0 reads nothing of self. */
-ELEMENT(addmm) {
+KILN__LOWER(addmm) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   double beta, alpha;
   if (!kiln__lower_number(l, node, 3, &beta) || !kiln__lower_number(l, node, 4, &alpha)) return -1;
@@ -207,7 +210,6 @@ ELEMENT(addmm) {
   if (beta != 1) more = OP2(mul, more, kiln__lower_const(l, dtype, beta));
   return OP2(add, sum, more);
 }
-PRODUCT(addmm)
 
 /* -- scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped) -- */
 

@@ -71,6 +71,11 @@ static bool has_rows(const kiln_tensor_detail *t) {
   return !kiln_dim_is_number(rows) || rows >= LEAST_ROWS;
 }
 
+/* Both products by itself. */
+static bool is_attention(const kiln_node *n) {
+  return kiln_node_is(n, KILN_OP_scaled_dot_product_attention);
+}
+
 /* The second product, whose first factor is made of the rows of n alone; NULL: there is none. */
 static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   const kiln_ir_value *v = n->outputs[0];
@@ -79,6 +84,7 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   for (;;) {
     if (v->use_count != 1 || v->uses->user->block != n->block) return NULL;
     kiln_node *user = v->uses->user;
+    if (is_attention(user)) return NULL;
     if (kiln_codegen_contracts(user->op)) {
       const int first = kiln__fusion_first_factor(user);
       return first + 1 < user->input_count && kiln_node_input(user, first) == v ? user : NULL;
@@ -109,10 +115,9 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
     return KILN_REASON_product_by_llvm;
   const int first = kiln__fusion_first_factor(n);
   const bool big = products_of(n, first) >= WORTH_PRODUCTS;
-  const bool is_attention = kiln_node_is(n, KILN_OP_scaled_dot_product_attention);
-  if (big && !is_attention) find_second(f, n);
+  if (big && !is_attention(n)) find_second(f, n);
   if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
-  if (is_attention)
+  if (is_attention(n))
     return big && has_rows(n->outputs[0]->type->detail) ? KILN_REASON_none
                                                         : KILN_REASON_product_by_kernel;
   const bool gains = big && has_weight(n) && !has_one_row(kiln_node_input(n, first)->type->detail);

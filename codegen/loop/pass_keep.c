@@ -107,9 +107,23 @@ static void find_equal(keeping *k) {
 
 /* -- What is kept -- */
 
+/* A local buffer that has the chain's sizes: then another one is no burden, whatever symbols are.
+ */
+static bool has_local(const keeping *k, const chain *c) {
+  const int rank = c->depth - k->nest->rank;
+  const kiln_dim *sizes = c->extents + k->nest->rank;
+  for (int i = k->fn->input_count + k->fn->output_count; i < k->fn->buffers.count; i++) {
+    const kiln_loop_buffer *b = &k->fn->buffers.data[i];
+    if (b->rank == rank && memcmp(b->sizes, sizes, sizeof *sizes * (size_t)rank) == 0) return true;
+  }
+  return false;
+}
+
 static int add_local(keeping *k, const chain *c, kiln_dtype dtype) {
   const int rank = c->depth - k->nest->rank;
-  int64_t strides[KILN_LOOP_MAX_RANK], bytes = kiln_loop_size(dtype);
+  int64_t strides[KILN_LOOP_MAX_RANK] = {1}, bytes = kiln_loop_size(dtype);
+  if (rank == 1 && has_local(k, c))
+    return kiln_loop_add_local(k->fn, dtype, 1, c->extents + k->nest->rank, strides);
   const int lanes = kiln_loop_strips_body(k->nest) ? 1 : KILN_REDUCE_LANES / 4;
   for (int d = rank - 1; d >= 0; d--) {
     const kiln_dim extent = c->extents[k->nest->rank + d];
