@@ -223,6 +223,7 @@ static void add_member(partition *p, int node) {
   c->work += !f->nodes[node].is_view;
   c->has_maps |= kiln__fusion_is_map(n);
   c->repeats |= f->nodes[node].repeats;
+  c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
   c->first = node;
@@ -256,7 +257,9 @@ static int64_t numel_of(const kiln_ir_value *v) {
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
   if (kiln_codegen_contracts(n->op)) return true;
+  uint64_t mask;
   if (n->op->flags & KILN_OP_GATHERS) return true; /* it may */
+  if (n->op->flags & KILN_OP_WINDOWS) return !kiln_codegen_reduces(n, &mask);
   if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
   const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
   if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
@@ -286,6 +289,14 @@ static bool is_read_again(partition *p, int node) {
   return false;
 }
 
+/* To read it again is to read its argument again. A join before windows would have parts for each
+ * of an element's neighbours. */
+static bool is_copied(const kiln_fusion *f, const kiln_fusion_cluster *c, int node) {
+  const kiln_fusion_node *n = &f->nodes[node];
+  if (c->has_windows && !n->is_view) return false;
+  return kiln__fusion_is_map(n->node) && !(n->node->op->flags & KILN_OP_WINDOWS);
+}
+
 static void grow_group(partition *p, int node) {
   kiln_fusion *f = p->f;
   p->group = node;
@@ -297,7 +308,7 @@ static void grow_group(partition *p, int node) {
   while (p->heap.count) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
-    const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
+    const bool again = is_read_again(p, from), maps = is_copied(f, &f->clusters[node], from);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
     const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
                        kiln__fusion_rows_again(&f->clusters[node].rows, f->nodes[from].node);
@@ -412,9 +423,12 @@ static void join_neighbours(partition *p) {
 
 /* -- Which clusters become groups -- */
 
+/* Products and windows are worth a kernel alone. */
+static bool is_small(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  return c->work < f->pass->env->flags.min_group_size && !c->rows.product && !c->has_windows;
+}
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  if (c->work < f->pass->env->flags.min_group_size && !c->rows.product)
-    return KILN_REASON_group_too_small;
+  if (is_small(f, c)) return KILN_REASON_group_too_small;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 
@@ -439,8 +453,7 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
   const bool small = c->work < f->pass->env->flags.min_group_size;
-  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small))
-    return true;
+  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small)) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
