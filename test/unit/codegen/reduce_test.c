@@ -330,12 +330,13 @@ static kiln_dtype random_sizes(kernel *k, int rank, int *loops, int64_t *sizes) 
                                       KILN_DTYPE_I8,  KILN_DTYPE_BOOL};
   static const int64_t outer[] = {1, 2, 3, 7, 20, 64, 65, 150};
   static const int64_t inner[] = {1, 2, 5, 16, 63, 64, 65, 100, 130, 600, 1100, 33000};
+  const int64_t most = random_rounds(0) ? 1 << 11 : MOST; /* of many kernels small ones */
   int64_t total = 1;
   *loops = 1 + random_below(&k->seed, 2);
   for (int d = 0; d < rank + *loops; d++) {
     sizes[d] = d < rank ? PICK(&k->seed, outer) : PICK(&k->seed, inner);
-    if (total * sizes[d] > MOST) sizes[d] = 1 + random_below(&k->seed, 3);
-    if (total * sizes[d] > MOST) sizes[d] = 1;
+    if (total * sizes[d] > most) sizes[d] = 1 + random_below(&k->seed, 3);
+    if (total * sizes[d] > most) sizes[d] = 1;
     total *= sizes[d];
   }
   return PICK(&k->seed, dtypes);
@@ -487,6 +488,15 @@ static void run_backend(kiln_codegen *codegen, kernel *k, const kernel *of, kiln
   for (int i = INPUTS; i < buffers; i++) free(k->data[i]);
 }
 
+/* False where sizes are longer expressions than there are. */
+static bool make_symbolic(kernel *k, kiln_arena *arena) {
+  kiln_status *status = make_kernel(k, arena);
+  if (!status) return true;
+  if (!strstr(kiln_status_report(status), "too many terms")) assert_ok(status);
+  kiln_status_destroy(status);
+  return false;
+}
+
 static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
   fixture f;
   fixture_open(&f);
@@ -495,13 +505,13 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
   int with_symbols = 0;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   for (int n = 0; n < count; n++) {
-    kernel k = {.seed = seed + (uint64_t)n * 7919};
+    kernel k = {.seed = random_seed(seed) + (uint64_t)n * 7919};
     char *want[INPUTS + MAX_OUTPUTS];
     random_next(&k.seed);
     kernel symbolic = {.seed = k.seed, .symbolic = true};
     assert_ok(make_kernel(&k, f.arena));
-    assert_ok(make_kernel(&symbolic, f.arena));
-    with_symbols += symbolic.symbol_count > 0;
+    const bool has_symbols = make_symbolic(&symbolic, f.arena);
+    with_symbols += has_symbols && symbolic.symbol_count > 0;
     const int buffers = k.fn->input_count + k.fn->output_count;
     for (int i = 0; i < buffers; i++) {
       k.data[i] = calloc((size_t)k.spans[i], (size_t)kiln_loop_size(k.fn->buffers.data[i].dtype));
@@ -509,14 +519,17 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     }
     run_plain(&k, f.arena, isa != KILN_ISA_V2);
     memcpy(want, k.data, sizeof want);
-    for (int of = 0; of < 2; of++) {
+    for (int of = 0; of <= has_symbols; of++) {
       run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_EVAL, want, n, f.arena);
+      if (!llvm_compiles(n)) continue;
       run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_LLVM, want, n, f.arena);
     }
     if (isa == KILN_ISA_AVX2) {
       write_gpu_case(&(gpu_case){codegen, k.fn, want, k.spans, NULL, NULL, NULL}, f.arena);
-      write_gpu_case(&(gpu_case){codegen, symbolic.fn, want, k.spans, NULL, symbolic.symbols, NULL},
-                     f.arena);
+      if (has_symbols)
+        write_gpu_case(
+            &(gpu_case){codegen, symbolic.fn, want, k.spans, NULL, symbolic.symbols, NULL},
+            f.arena);
     }
     for (int i = 0; i < buffers; i++) free(want[i]);
     kiln_arena_reset(f.arena);
@@ -528,7 +541,7 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
 
 static void test_v2(void **unused) {
   (void)unused;
-  random_kernels(KILN_ISA_V2, 1, 150);
+  random_kernels(KILN_ISA_V2, 1, random_rounds(150));
 }
 static void test_avx2(void **unused) {
   (void)unused;
@@ -538,7 +551,7 @@ static void test_avx2(void **unused) {
 static void test_avx512(void **unused) {
   (void)unused;
   if (isa_count() <= KILN_ISA_AVX512) skip();
-  random_kernels(KILN_ISA_AVX512, 2000003, 150);
+  random_kernels(KILN_ISA_AVX512, 2000003, random_rounds(150));
 }
 
 int main(void) {
