@@ -31,7 +31,7 @@ typedef struct kiln_fusion_rows {
 
 typedef struct kiln_fusion_cluster {
   int first, last;  /* members; first also begins the chain of all, last ends it */
-  int size, work;   /* of a group: operators; those that are no views */
+  int size, work;   /* of a group: operators; those that are no views, pools twice */
   bool has_maps;    /* some change where elements stand */
   bool repeats;     /* and some read what is before them again and again */
   bool has_windows; /* since their elements are of windows */

@@ -199,6 +199,11 @@ static int pop_candidate(partition *p) {
   return top;
 }
 
+/* It computes each element of several. */
+static bool is_pool(const kiln_node *n) {
+  return n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_reduction;
+}
+
 /* Takes in a node that stands before all members. */
 static void add_member(partition *p, int node) {
   kiln_fusion *f = p->f;
@@ -220,7 +225,7 @@ static void add_member(partition *p, int node) {
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, n);
   c->size++;
-  c->work += !f->nodes[node].is_view;
+  c->work += f->nodes[node].is_view ? 0 : is_pool(n) ? 2 : 1;
   c->has_maps |= kiln__fusion_is_map(n);
   c->repeats |= f->nodes[node].repeats;
   c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
@@ -423,9 +428,9 @@ static void join_neighbours(partition *p) {
 
 /* -- Which clusters become groups -- */
 
-/* Products and windows are worth a kernel alone. */
+/* A product is worth a kernel alone. */
 static bool is_small(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  return c->work < f->pass->env->flags.min_group_size && !c->rows.product && !c->has_windows;
+  return c->work < f->pass->env->flags.min_group_size && !c->rows.product;
 }
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   if (is_small(f, c)) return KILN_REASON_group_too_small;

@@ -1,5 +1,5 @@
-/* pool_test.c: random pools as groups of their own: their bits are the plain interpreter's. Seeds
- * are fixed. */
+/* pool_test.c: random pools and pictures of other sizes as groups of their own: their bits are the
+ * plain interpreter's. Seeds are fixed. */
 #include "test/unit/jit/jit_support.h"
 
 enum { AXES = 3 };
@@ -74,15 +74,42 @@ static void put_call(pool *p, kiln_text *text) {
   kiln_text_printf(text, "  %%z : Tensor = aten::neg(%%y)\n  return (%%z%s)\n", two ? ", %i" : "");
 }
 
-static void make_pool(pool *p, kiln_mem *mem) {
+/* By sizes or by factors. */
+static void put_upsample(pool *p, kiln_text *text) {
+  static const char *const names[][2] = {{"upsample_linear1d", "upsample_nearest1d"},
+                                         {"upsample_bilinear2d", "upsample_nearest2d"},
+                                         {"upsample_trilinear3d", "_upsample_nearest_exact3d"}};
+  static const double factors[] = {1, 2, 3, 0.5, 1.7, 0.3};
+  const int n = p->spatial, near = draw(p, 2), by_size = draw(p, 2);
+  const char *name = names[n - 1][near];
+  int out[AXES];
+  if (n == 2 && near && draw(p, 3) == 0) name = "_upsample_nearest_exact2d";
+  for (int d = 0; d < n; d++) out[d] = 1 + draw(p, 12);
+  if (by_size) put_list(text, "o", out, n);
+  if (!by_size) kiln_text_puts(text, "  %o : NoneType = prim::Constant()\n");
+  for (int d = 0; d < n; d++)
+    kiln_text_printf(text, "  %%f%d : float = prim::Constant[value=%f]()\n", d,
+                     factors[draw(p, 6)] * (double)(by_size ? 0 : 1));
+  kiln_text_puts(text, "  %f : float[] = prim::ListConstruct(");
+  for (int d = 0; d < n; d++) kiln_text_printf(text, "%s%%f%d", d ? ", " : "", d);
+  kiln_text_printf(text,
+                   ")\n  %%none : NoneType = prim::Constant()\n"
+                   "  %%align : bool = prim::Constant[value=%d]()\n",
+                   draw(p, 2));
+  kiln_text_printf(text, "  %%y : Tensor = aten::%s(%%x, %%o%s, %s)\n", name,
+                   near ? "" : ", %align", by_size ? "%none" : "%f");
+  kiln_text_puts(text, "  %z : Tensor = aten::neg(%y)\n  return (%z)\n");
+}
+
+static void make_pool(pool *p, kiln_mem *mem, bool upsamples) {
   kiln_arena *arena;
   assert_ok(kiln_arena_create(mem, &arena));
   kiln_text text = kiln_text_in(arena);
   p->spatial = 1 + draw(p, AXES);
-  p->rank = p->spatial + 1 + draw(p, 2);
+  p->rank = p->spatial + 1 + (upsamples ? 1 : draw(p, 2));
   for (int d = 0; d < p->rank; d++) p->sizes[d] = 1 + draw(p, d < p->rank - p->spatial ? 3 : 9);
   kiln_text_puts(&text, "graph(%x : Tensor):\n");
-  put_call(p, &text);
+  (upsamples ? put_upsample : put_call)(p, &text);
   snprintf(p->graph, sizeof p->graph, "%s", text.data);
   kiln_arena_destroy(arena);
 }
@@ -126,13 +153,13 @@ static kiln_ivalue make_input(pool *p, model *m) {
 }
 
 /* Whether it was a group's. */
-static bool run_pool(uint64_t seed, const char *codegen) {
+static bool run_pool(uint64_t seed, const char *codegen, bool upsamples) {
   static const char *const strategies[] = {"fusion_strategy=STATIC,2", "fusion_strategy=DYNAMIC,2"};
   pool p = {.seed = seed};
   model m;
   kiln_env *env;
   assert_ok(kiln_env_create(NULL, &env));
-  make_pool(&p, env->mem);
+  make_pool(&p, env->mem, upsamples);
   kiln_env_destroy(env);
   model_open(&m, p.graph, (const char *[]){codegen, strategies[seed % 2], NULL});
   for (int i = 0; i < 6; i++) {
@@ -153,21 +180,31 @@ static bool run_pool(uint64_t seed, const char *codegen) {
   return compiled;
 }
 
-static void run_pools(const char *codegen, int count) {
+static void run_pools(const char *codegen, int count, bool upsamples) {
   int compiled = 0;
-  for (int i = 1; i <= count; i++) compiled += run_pool((uint64_t)i * 977, codegen);
+  for (int i = 1; i <= count; i++) compiled += run_pool((uint64_t)i * 977, codegen, upsamples);
   assert_true(compiled > count / 2);
 }
 static void test_eval(void **state) {
   (void)state;
-  run_pools("codegen=eval", 600);
+  run_pools("codegen=eval", 600, false);
 }
 static void test_llvm(void **state) {
   (void)state;
-  run_pools("codegen=llvm", 12);
+  run_pools("codegen=llvm", 12, false);
+}
+static void test_upsample_eval(void **state) {
+  (void)state;
+  run_pools("codegen=eval", 400, true);
+}
+static void test_upsample_llvm(void **state) {
+  (void)state;
+  run_pools("codegen=llvm", 12, true);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_eval), cmocka_unit_test(test_llvm)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_eval), cmocka_unit_test(test_llvm),
+                                     cmocka_unit_test(test_upsample_eval),
+                                     cmocka_unit_test(test_upsample_llvm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
