@@ -202,9 +202,36 @@ static void test_upsample_llvm(void **state) {
   run_pools("codegen=llvm", 12, true);
 }
 
+/* Where no element moves, the result is new memory all the same. */
+static void test_new_memory(void **state) {
+  (void)state;
+  static const char *const calls[] = {"aten::pixel_shuffle(%x, %1)",
+                                      "aten::repeat_interleave(%x, %1, %1, %none)"};
+  const int64_t sizes[] = {2, 3, 4};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    char graph[512];
+    model m;
+    snprintf(graph, sizeof graph,
+             "graph(%%x : Tensor):\n  %%1 : int = prim::Constant[value=1]()\n"
+             "  %%none : NoneType = prim::Constant()\n  %%y : Tensor = %s\n  return (%%y)\n",
+             calls[i]);
+    model_open(&m, graph, (const char *[]){"codegen=eval", "min_group_size=1", NULL});
+    kiln_ivalue x = make_tensor(&m, 3, sizes, 0.01);
+    for (int n = 0; n < 3; n++) {
+      kiln_ivalue y = n ? call_model(&m, &x, 1) : call_plain(&m, &x, 1);
+      assert_true(y.u.tensor->storage != x.u.tensor->storage);
+      assert_close(y, x);
+      kiln_ivalue_release(y);
+    }
+    kiln_ivalue_release(x);
+    model_close(&m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_eval), cmocka_unit_test(test_llvm),
                                      cmocka_unit_test(test_upsample_eval),
-                                     cmocka_unit_test(test_upsample_llvm)};
+                                     cmocka_unit_test(test_upsample_llvm),
+                                     cmocka_unit_test(test_new_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
