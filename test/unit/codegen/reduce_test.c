@@ -205,9 +205,8 @@ static void run_inst(plain *p, int i) {
     accumulate(p, i);
   } else if (kiln_loop_carries(inst->op)) { /* of the first iteration it is what comes */
     accumulator *so_far = &p->accumulators[i];
-    const bool sums = inst->op == KILN_LOOP_cumsum;
     if (so_far->places[0]++ > 0)
-      a = join(sums ? KILN_LOOP_sum : KILN_LOOP_prod, inst->dtype, so_far->lanes[0], a);
+      a = join(kiln_loop_carried(inst->op), inst->dtype, so_far->lanes[0], a);
     *r = so_far->lanes[0] = a;
   } else if (inst->op == KILN_LOOP_load) {
     *r = local >= 0 ? p->locals[local][at] : load_element(inst->dtype, p->k->data[inst->index], at);
@@ -380,11 +379,13 @@ static void add_scan(kernel *k, kiln_loop_nest *nest, const kiln_dim *sizes,
                      const kiln_dim *strides, kiln_dtype dtype, int result) {
   kiln_loop_open(k->fn, nest, KILN_LOOP_scan, sizes[nest->rank]);
   const int a = kiln_loop_load(k->fn, nest, 0, 0, strides);
-  const kiln_loop_opcode op = random_below(&k->seed, 3) ? KILN_LOOP_cumsum : KILN_LOOP_cumprod;
+  static const kiln_loop_opcode scans[] = {KILN_LOOP_cumsum, KILN_LOOP_cumsum, KILN_LOOP_cumprod,
+                                           KILN_LOOP_cummax, KILN_LOOP_cummin};
+  const kiln_loop_opcode op = PICK(&k->seed, scans);
   int value = kiln_loop_op(k->fn, nest, op, random_value(k, nest, a, result), -1, -1);
   if (random_below(&k->seed, 2)) value = random_value(k, nest, value, a);
   if (random_below(&k->seed, 4) == 0)
-    value = kiln_loop_op(k->fn, nest, KILN_LOOP_cumsum, value, -1, -1);
+    value = kiln_loop_op(k->fn, nest, PICK(&k->seed, scans), value, -1, -1);
   add_output(k, nest, dtype, nest->rank + 1, sizes, value);
   kiln_loop_end(k->fn, nest);
 }
