@@ -99,24 +99,6 @@ KILN__LOWER(gelu) {
   return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), tail));
 }
 
-/* x, times a number where it is not positive: one for all elements or for each channel. */
-KILN__LOWER(prelu) {
-  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
-  const kiln_tensor_detail *d = kiln_node_input(node, 1)->type->detail;
-  const int x = input_of(l, node, map, FLOATS);
-  if (x < 0) return -1;
-  if (!d || d->rank > 1) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  kiln__lower_map *own = kiln__lower_new_map(l, d->rank);
-  if (d->rank == 1 && d->sizes[0] != 1) {
-    if (map->rank < 2 || d->sizes[0] != kiln_node_input(node, 0)->type->detail->sizes[1])
-      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-    own->dims[0] = map->dims[1];
-  }
-  int by = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 1), own), dtype);
-  by = kiln__lower_cast(l, by, kiln__lower_compute(dtype));
-  return finish(l, node, SELECT(OP2(gt, x, K(0)), x, OP2(mul, x, by)));
-}
-
 /* The first half of a dimension times the sigmoid of the second, which is rounded. */
 KILN__LOWER(glu) {
   const kiln_ir_value *input = kiln_node_input(node, 0);
