@@ -66,7 +66,7 @@ struct kiln__rows {
  * all where it is None); as many last ones as argument 1 has numbers; those behind the channels;
  * the same with each of the channels' groups, of which argument 1 is the number; all of a loss
  * whose argument 2 asks for a sum or mean; of a scan the one that argument 1 names; those of an
- * adaptive pool whose argument 1 asks for one element. */
+ * adaptive pool whose argument 1 asks for one element; those of a pool of one window. */
 typedef enum kiln__rows_dims {
   KILN__ROWS_all,
   KILN__ROWS_named,
@@ -77,6 +77,7 @@ typedef enum kiln__rows_dims {
   KILN__ROWS_loss,
   KILN__ROWS_scan,
   KILN__ROWS_pool,
+  KILN__ROWS_window,
 } kiln__rows_dims;
 
 /* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above

@@ -1,4 +1,4 @@
-/* lower_nn.c: activations, clamping and batch norm, as the interpreter's kernels compute them. */
+/* lower_nn.c: activations, gates, clamping and batch norm, as the interpreter computes them. */
 #include "codegen/lower.h"
 
 #include <math.h>
@@ -97,6 +97,25 @@ KILN__LOWER(gelu) {
   }
   int tail = OP1(erfc, OP2(mul, x, K(-0.70710678118654752440)));
   return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), tail));
+}
+
+/* The first half of a dimension times the sigmoid of the second, which is rounded. */
+KILN__LOWER(glu) {
+  const kiln_ir_value *input = kiln_node_input(node, 0);
+  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0), compute = kiln__lower_compute(dtype);
+  int64_t dim;
+  if (!(kiln_loop_class(dtype) & FLOATS)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &dim))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (dim < 0) dim += map->rank;
+  if (dim < 0 || dim >= map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_dim half = kiln__lower_sizes_of(l, kiln_node_output(node, 0)).sizes[dim];
+  kiln__lower_map *behind = kiln__lower_copied(l, map);
+  behind->dims[dim] = kiln__lower_moved(l, &map->dims[dim], half, 0);
+  const int x = kiln__lower_cast(l, kiln__lower_value(l, input, map), compute);
+  int gate = kiln__lower_cast(l, kiln__lower_value(l, input, behind), compute);
+  gate = kiln__lower_cast(l, OP1(sigmoid, gate), dtype);
+  return finish(l, node, OP2(mul, x, kiln__lower_cast(l, gate, compute)));
 }
 
 /* -- Clamping -- */

@@ -61,6 +61,24 @@ static bool pooled_dims(const kiln_node *node, const kiln_tensor_detail *d, uint
   return d->rank == count + 1 || d->rank == count + 2;
 }
 
+/* The last ones, where the one window of each, its argument 1, is all of it, and nothing is padded
+ * (3) or divided by another number (6). */
+static bool window_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *sizes = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const kiln_ivalue *padding = kiln_ir_value_constant(kiln_node_input(node, 3));
+  const int count = node->op->dims;
+  if (!sizes || sizes->tag != KILN_TAG_LIST || sizes->u.list->count != count || !padding ||
+      padding->tag != KILN_TAG_LIST || !kiln__lower_is_none(node, 6)) {
+    return false;
+  }
+  bool all = d->rank == count + 1 || d->rank == count + 2;
+  for (int i = 0; all && i < count; i++)
+    all = sizes->u.list->items[i].u.i == d->sizes[d->rank - count + i];
+  for (int64_t i = 0; i < padding->u.list->count; i++) all &= padding->u.list->items[i].u.i == 0;
+  if (all) *mask = ((UINT64_C(1) << count) - 1) << (d->rank - count);
+  return all;
+}
+
 /* What is no tensor is a constant: a profile's type tells what others did once. */
 static bool has_constants(const kiln_node *node) {
   bool all = true;
@@ -82,6 +100,7 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
     case KILN__ROWS_last: return last_dims(node, d, out_mask);
     case KILN__ROWS_groups: return group_dims(node, d, out_mask);
     case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
+    case KILN__ROWS_window: return rank > node->op->dims && window_dims(node, d, out_mask);
     case KILN__ROWS_inner: *out_mask &= ~UINT64_C(3); return rank >= 2;
     case KILN__ROWS_loss: break;
   }

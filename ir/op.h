@@ -119,6 +119,7 @@ enum {
   KILN_OP_UNINITIALISED = 2048, /* what a result holds is not said; any other operator's result
                                    depends on its arguments alone (test/differential/trial.c) */
   KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
+  KILN_OP_WINDOWS = 8192, /* its elements are of windows of its first argument, which overlap */
 };
 
 typedef enum kiln_op_cost {
@@ -238,7 +239,7 @@ typedef struct kiln_shape_list {
   int count;
   const kiln_tensor_detail *const *tensors; /* of tensors: NULL where nothing is known; else NULL */
   const int64_t *ints;                      /* of ints; else NULL */
-  const bool *known; /* [count]: of ints: it is a constant; of tensors: None */
+  const bool *known;    /* [count]: of ints: it is a constant; of tensors: None */
   const kiln_dim *dims; /* of ints: what it is as a size, proved to be 0 or more; else unknown */
 } kiln_shape_list;
 

@@ -100,14 +100,15 @@ bool kiln__fusion_is_work(const kiln_node *n) {
 }
 
 bool kiln__fusion_is_map(const kiln_node *n) {
-  return n->op->cost != KILN_COST_pointwise && n->op->cost != KILN_COST_reduction &&
-         n->op->cost != KILN_COST_heavy;
+  const bool moves = n->op->cost != KILN_COST_pointwise && n->op->cost != KILN_COST_reduction &&
+                     n->op->cost != KILN_COST_heavy;
+  return moves || n->op->flags & KILN_OP_WINDOWS;
 }
 
 /* Its results may be an argument's memory, or are a list; or are made of nothing, and worth it only
  * where nobody else wants them. */
 static bool shares(const kiln_node *n) {
-  if (!kiln__fusion_is_map(n)) return false;
+  if (!kiln__fusion_is_map(n) || n->op->flags & KILN_OP_WINDOWS) return false;
   if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||

@@ -35,10 +35,11 @@ typedef struct kiln_fusion_rows {
 } kiln_fusion_rows;
 
 typedef struct kiln_fusion_cluster {
-  int first, last; /* members; first also begins the chain of all, last ends it */
-  int size, work;  /* of a group: operators; those that are no views */
-  bool has_maps;   /* some change where elements stand */
-  bool repeats;    /* and some read what is before them again and again */
+  int first, last;  /* members; first also begins the chain of all, last ends it */
+  int size, work;   /* of a group: operators; those that are no views, pools twice */
+  bool has_maps;    /* some change where elements stand */
+  bool repeats;     /* and some read what is before them again and again */
+  bool has_windows; /* since their elements are of windows */
   bool is_group, emitted;
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */
@@ -62,7 +63,8 @@ void kiln__fusion_infer(const kiln_fusion *f, kiln_node *n);
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
 /* Nodes whose refusal is worth telling: those that compute something. */
 bool kiln__fusion_is_work(const kiln_node *n);
-/* Whether it gives an argument's elements, in other places: a view, a list or a copy. */
+/* Whether it gives an argument's elements, in other places: a view, a list or a copy; or what it
+ * makes of some that lie together. */
 bool kiln__fusion_is_map(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
 /* A value that is reduced, and wanted outside too, is computed twice, but where results for each

@@ -199,6 +199,11 @@ static int pop_candidate(partition *p) {
   return top;
 }
 
+/* It computes each element of several. */
+static bool is_pool(const kiln_node *n) {
+  return n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_reduction;
+}
+
 /* Takes in a node that stands before all members. */
 static void add_member(partition *p, int node) {
   kiln_fusion *f = p->f;
@@ -220,9 +225,10 @@ static void add_member(partition *p, int node) {
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, &f->nodes[node]);
   c->size++;
-  c->work += !f->nodes[node].is_view;
+  c->work += f->nodes[node].is_view ? 0 : is_pool(n) ? 2 : 1;
   c->has_maps |= kiln__fusion_is_map(n);
   c->repeats |= f->nodes[node].repeats;
+  c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
   f->nodes[node].cluster = p->group;
   if (node != c->first) f->nodes[node].next_member = c->first;
   c->first = node;
@@ -256,7 +262,9 @@ static int64_t numel_of(const kiln_ir_value *v) {
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
   if (kiln_codegen_contracts(n->op)) return true;
+  uint64_t mask;
   if (n->op->flags & KILN_OP_GATHERS) return true; /* it may */
+  if (n->op->flags & KILN_OP_WINDOWS) return !kiln_codegen_reduces(n, &mask);
   if (!kiln__fusion_is_map(n) || !kiln_type_is_tensor(kiln_node_input(n, 0)->type)) return false;
   const kiln_ir_value *from = kiln_node_input(n, 0), *to = kiln_node_output(n, 0);
   if (!kiln_type_is_tensor(to->type) || numel_of(to) <= numel_of(from)) return false;
@@ -288,6 +296,14 @@ static bool is_read_again(partition *p, int node) {
   return false;
 }
 
+/* To read it again is to read its argument again. A join before windows would have parts for each
+ * of an element's neighbours. */
+static bool is_copied(const kiln_fusion *f, const kiln_fusion_cluster *c, int node) {
+  const kiln_fusion_node *n = &f->nodes[node];
+  if (c->has_windows && !n->is_view) return false;
+  return kiln__fusion_is_map(n->node) && !(n->node->op->flags & KILN_OP_WINDOWS);
+}
+
 static void grow_group(partition *p, int node) {
   kiln_fusion *f = p->f;
   p->group = node;
@@ -299,7 +315,7 @@ static void grow_group(partition *p, int node) {
   while (p->heap.count) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
-    const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
+    const bool again = is_read_again(p, from), maps = is_copied(f, &f->clusters[node], from);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
     const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
                        (f->clusters[node].rows.chain ||
@@ -416,9 +432,12 @@ static void join_neighbours(partition *p) {
 
 /* -- Which clusters become groups -- */
 
+/* A product is worth a kernel alone. */
+static bool is_small(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  return c->work < f->pass->env->flags.min_group_size && !c->rows.product;
+}
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
-  if (c->work < f->pass->env->flags.min_group_size && !c->rows.product)
-    return KILN_REASON_group_too_small;
+  if (is_small(f, c)) return KILN_REASON_group_too_small;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 

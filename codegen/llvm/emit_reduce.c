@@ -318,7 +318,7 @@ void kiln__llvm_carry(const tree *t, int i, const place *p) {
   kiln__llvm_emitter *e = t->e;
   const kiln_loop_inst *inst = &t->nest->body.data[i];
   const kiln_dtype dtype = inst->dtype;
-  const kiln_loop_opcode op = inst->op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  const kiln_loop_opcode op = kiln_loop_carried(inst->op);
   LLVMValueRef x = e->values[inst->args[0]], at = e->reductions[i], sum;
   if (!in_strip(t, i)) {
     sum = kiln__llvm_emit_join(e, op, dtype, load_vector(t, at, dtype), x);

@@ -31,14 +31,25 @@ int kiln_loop_width(const kiln_loop_nest *nest, int lanes) {
   return wide && !narrow ? lanes / 2 : lanes;
 }
 
+kiln_loop_opcode kiln_loop_carried(kiln_loop_opcode op) {
+  switch (op) {
+    case KILN_LOOP_cumprod: return KILN_LOOP_prod;
+    case KILN_LOOP_cummax: return KILN_LOOP_amax;
+    case KILN_LOOP_cummin: return KILN_LOOP_amin;
+    default: return KILN_LOOP_sum;
+  }
+}
+
 double kiln_loop_first_f(kiln_loop_opcode op) {
   switch (op) {
     case KILN_LOOP_prod:
     case KILN_LOOP_cumprod: return 1;
     case KILN_LOOP_cumsum: return -0.0; /* and -0 is -0 */
     case KILN_LOOP_amax:
+    case KILN_LOOP_cummax:
     case KILN_LOOP_argmax: return -__builtin_inf();
     case KILN_LOOP_amin:
+    case KILN_LOOP_cummin:
     case KILN_LOOP_argmin: return __builtin_inf();
     default: return 0;
   }
@@ -52,8 +63,10 @@ int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype) {
     case KILN_LOOP_cumprod:
     case KILN_LOOP_all: return 1;
     case KILN_LOOP_amax:
+    case KILN_LOOP_cummax:
     case KILN_LOOP_argmax: return is_unsigned ? 0 : -most - 1;
     case KILN_LOOP_amin:
+    case KILN_LOOP_cummin:
     case KILN_LOOP_argmin: return most;
     default: return 0;
   }

@@ -262,6 +262,8 @@ int kiln_loop_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 /* Whether two accesses walk the same places in their loops of the body, in the same order. */
 bool kiln_loop_same_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                           const kiln_loop_scopes *scopes, int a, int b);
+/* The reduction that gives a scan's last value. */
+kiln_loop_opcode kiln_loop_carried(kiln_loop_opcode op);
 /* What a reduction or a scan begins with. */
 double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);

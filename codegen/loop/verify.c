@@ -32,7 +32,7 @@ static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
     const kiln_sum steps = kiln_sum_minus(kiln_sum_of(dims, sizes[d]), kiln_sum_number(1));
     const kiln_sum way = kiln_sum_product(dims, steps, kiln_sum_of(dims, strides[d]));
     *out_last = kiln_sum_plus(*out_last, way);
-    if (!out_last->known) REFUSE("a buffer of more than 2^63 elements");
+    if (!out_last->known) REFUSE("a buffer of more than 2^63 elements, or of too many terms");
   }
   return NULL;
 }

@@ -123,6 +123,8 @@ static const form forms[] = {
     {"aten::cumsum", "tdn", '='},
     {"aten::cumsum", "tdn", '='},
     {"aten::cumprod", "tdn", '='},
+    {"aten::cummax", "td2", '='},
+    {"aten::cummin", "td2", '='},
     {"aten::ones_like", "tnnnnn", '='},
     {"aten::tril", "ti", '='},
     {"aten::transpose.int", "txy", 'x'},

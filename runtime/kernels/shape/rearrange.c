@@ -52,6 +52,10 @@ KILN_COMPOSITE(tile) {
   for (int i = 0; i < total; i++) repeats[i] = i < total - count ? 1 : given[i - (total - count)];
   return repeat(r, SELF, total, repeats);
 }
+/* New memory, also where the elements stay where they are. */
+static kiln_tensor *apart(kiln__composite *r, kiln_tensor *t, const kiln_tensor *from) {
+  return t && t->storage == from->storage ? kiln__composite_copy(r, t) : t;
+}
 KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
   kiln_tensor *t = SELF;
   const int64_t n = kiln_arg_int(args, 1);
@@ -75,7 +79,7 @@ KILN_COMPOSITE(repeat_interleave) { /* int repeats, dim or None */
   t = kiln__composite_to(r, t, kiln_tensor_dtype(lifted));
   sizes[dim] = all;
   memmove(&sizes[dim + 1], &sizes[dim + 2], sizeof *sizes * (size_t)(rank - dim - 2));
-  return kiln__composite_reshape(r, t, rank - 1, sizes);
+  return apart(r, kiln__composite_reshape(r, t, rank - 1, sizes), SELF);
 }
 
 /* result[i] = t[place(i, size, arg)] along one dimension: a new tensor. */
@@ -322,7 +326,7 @@ KILN_COMPOSITE(pixel_shuffle) {
   if (!kiln_checked_mul_i64(h, f, &sizes[n + 1]) || !kiln_checked_mul_i64(w, f, &sizes[n + 2])) {
     return kiln__composite_fail(r, kiln_status_oom());
   }
-  return kiln__composite_reshape(r, t, rank, sizes);
+  return apart(r, kiln__composite_reshape(r, t, rank, sizes), SELF);
 }
 /* The first half of a dimension times the sigmoid of the second. */
 KILN_COMPOSITE(glu) {

@@ -60,6 +60,19 @@ static inline int random_below(uint64_t *state, int n) {
   return (int)(random_next(state) % (uint64_t)n);
 }
 
+/* Random kernels of a unit: as many for each instruction set as it says, or as the environment
+ * wants (LOOP_ROUNDS), with other seeds (LOOP_SEED); LLVM compiles each, or one of so many
+ * (LOOP_LLVM). */
+static inline int long_option(const char *name, int otherwise) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : otherwise;
+}
+static inline int random_rounds(int otherwise) { return long_option("LOOP_ROUNDS", otherwise); }
+static inline uint64_t random_seed(uint64_t seed) {
+  return seed + (uint64_t)long_option("LOOP_SEED", 0) * UINT64_C(0x9e3779b97f4a7c15);
+}
+static inline bool llvm_compiles(int n) { return n % long_option("LOOP_LLVM", 1) == 0; }
+
 /* The instruction sets of this machine. */
 static inline int isa_count(void) { return (int)kiln_isa_detect() + 1; }
 
@@ -79,8 +92,7 @@ typedef struct gpu_case {
 } gpu_case;
 
 static inline int gpu_case_count(int otherwise) {
-  const char *count = getenv("GPU_CASES_COUNT");
-  return count ? atoi(count) : otherwise;
+  return long_option("GPU_CASES_COUNT", random_rounds(otherwise));
 }
 /* Of a unit with random kernels only those whose bits a GPU has are wanted. */
 static inline void filter_gpu_cases(void) {

@@ -503,7 +503,7 @@ static void check_scan(fixture *f, kiln_codegen *codegen, kiln_loop_opcode op, k
                        int64_t outer, int64_t n, bool rows) {
   const char *t = kiln_loop_dtype_name(dtype);
   const long long across = rows ? n : 1, along = rows ? 1 : outer;
-  const kiln_loop_opcode join = op == KILN_LOOP_cumsum ? KILN_LOOP_sum : KILN_LOOP_prod;
+  const kiln_loop_opcode join = kiln_loop_carried(op);
   char text[600];
   uint64_t seed = (uint64_t)((int64_t)op * 64 + (int64_t)dtype * 8 + n + outer + 1);
   snprintf(text, sizeof text,

@@ -10,41 +10,7 @@
 
 enum { MAX_ELEMENTS = 4096, INPUTS = 3, MAX_BODY = 24 };
 
-typedef union element {
-  float f32;
-  double f64;
-  int64_t i64;
-} element;
-
-/* -- Plain C: what one instruction gives -- */
-
-static int64_t int_op(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t b) {
-  uint64_t u = (uint64_t)a, v = (uint64_t)b;
-  switch (op) {
-    case KILN_LOOP_add: return plain_wrap(dtype, u + v);
-    case KILN_LOOP_sub: return plain_wrap(dtype, u - v);
-    case KILN_LOOP_mul: return plain_wrap(dtype, u * v);
-    case KILN_LOOP_neg: return plain_wrap(dtype, 0 - u);
-    case KILN_LOOP_abs: return plain_wrap(dtype, a < 0 ? 0 - u : u);
-    case KILN_LOOP_min: return a < b ? a : b;
-    case KILN_LOOP_max: return a > b ? a : b;
-    case KILN_LOOP_and: return a & b;
-    case KILN_LOOP_or: return a | b;
-    case KILN_LOOP_xor: return a ^ b;
-    case KILN_LOOP_not: return plain_wrap(dtype, ~u);
-    default: fail(); return 0;
-  }
-}
-static bool compare_op(kiln_loop_opcode op, double a, double b) {
-  switch (op) {
-    case KILN_LOOP_eq: return a == b;
-    case KILN_LOOP_ne: return a != b;
-    case KILN_LOOP_lt: return a < b;
-    case KILN_LOOP_le: return a <= b;
-    case KILN_LOOP_gt: return a > b;
-    default: return a >= b;
-  }
-}
+typedef plain_element element;
 
 /* -- Random kernels: one operation after a few loads, so that plain C can follow -- */
 
@@ -181,21 +147,19 @@ static void fill_input(kernel *k, int i) {
 /* -- Plain C over a whole kernel -- */
 
 static element load_element(kiln_dtype dtype, const char *data, int64_t at) {
-  element e = {.i64 = 0};
+  element e = {.i = 0};
   switch (dtype) {
-    case KILN_DTYPE_F32: e.f64 = (double)((const float *)data)[at]; break;
-    case KILN_DTYPE_F64: e.f64 = ((const double *)data)[at]; break;
+    case KILN_DTYPE_F32: e.f = (double)((const float *)data)[at]; break;
+    case KILN_DTYPE_F64: e.f = ((const double *)data)[at]; break;
     case KILN_DTYPE_U8:
-    case KILN_DTYPE_BOOL: e.i64 = ((const uint8_t *)data)[at]; break;
-    case KILN_DTYPE_I8: e.i64 = ((const int8_t *)data)[at]; break;
-    case KILN_DTYPE_I16: e.i64 = ((const int16_t *)data)[at]; break;
-    case KILN_DTYPE_I32: e.i64 = ((const int32_t *)data)[at]; break;
-    default: e.i64 = ((const int64_t *)data)[at]; break;
+    case KILN_DTYPE_BOOL: e.i = ((const uint8_t *)data)[at]; break;
+    case KILN_DTYPE_I8: e.i = ((const int8_t *)data)[at]; break;
+    case KILN_DTYPE_I16: e.i = ((const int16_t *)data)[at]; break;
+    case KILN_DTYPE_I32: e.i = ((const int32_t *)data)[at]; break;
+    default: e.i = ((const int64_t *)data)[at]; break;
   }
   return e;
 }
-
-static bool is_float(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_F; }
 
 /* Values of one point; *exact is cleared when a function is used whose last bits are free. */
 static element plain_c(const kernel *k, const kiln_loop_nest *nest, const int64_t *counters,
@@ -203,43 +167,21 @@ static element plain_c(const kernel *k, const kiln_loop_nest *nest, const int64_
   element values[MAX_BODY * 2];
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    const kiln_loop_op_info *info = &kiln_loop_ops[inst->op];
-    element a = {.i64 = 0}, b = a, *r = &values[i];
-    kiln_dtype from = KILN_DTYPE_NONE;
-    if (info->arity > 0) a = values[inst->args[0]], from = nest->body.data[inst->args[0]].dtype;
-    if (info->arity > 1) b = values[inst->args[1]];
+    const int arity = kiln_loop_ops[inst->op].arity;
+    element args[3] = {{.i = 0}, {.i = 0}, {.i = 0}}, *r = &values[i];
+    for (int n = 0; n < arity; n++) args[n] = values[inst->args[n]];
     int64_t at = inst->offset;
     for (int d = 0; d < nest->rank; d++) at += counters[d] * inst->strides[d];
     if (inst->op == KILN_LOOP_load) {
       *r = load_element(inst->dtype, k->data[inst->index], at);
-    } else if (inst->op == KILN_LOOP_const) {
-      r->i64 = inst->imm.i;
     } else if (inst->op == KILN_LOOP_scalar) {
-      r->i64 = scalars[inst->index].i;
+      r->i = scalars[inst->index].i;
     } else if (inst->op == KILN_LOOP_store) {
-      return a;
-    } else if (inst->op == KILN_LOOP_select) {
-      *r = a.i64 ? b : values[inst->args[2]];
-    } else if (inst->op == KILN_LOOP_cast) {
-      double d = is_float(from) ? a.f64 : (double)a.i64;
-      if (inst->dtype == KILN_DTYPE_F32)
-        r->f64 = is_float(from) ? (double)(float)d : (double)(float)a.i64;
-      else if (inst->dtype == KILN_DTYPE_F64)
-        r->f64 = d;
-      else if (inst->dtype == KILN_DTYPE_BOOL)
-        r->i64 = is_float(from) ? a.f64 != 0 : a.i64 != 0;
-      else
-        r->i64 = plain_wrap(inst->dtype, (uint64_t)a.i64);
-    } else if (info->rule == KILN_LOOP_RULE_COMPARE) {
-      r->i64 = is_float(from) ? compare_op(inst->op, a.f64, b.f64)
-                              : compare_op(inst->op, (double)a.i64, (double)b.i64);
-    } else if (is_float(inst->dtype)) {
-      if (inst->op >= KILN_LOOP_exp) *exact = false;
-      r->f64 = plain_float(inst->op, a.f64, b.f64);
-      /* Double rounding of + - * / sqrt is innocuous: 53 >= 2 * 24 + 2. */
-      if (inst->dtype == KILN_DTYPE_F32) r->f64 = (double)(float)r->f64;
+      return args[0];
     } else {
-      r->i64 = int_op(inst->op, inst->dtype, a.i64, b.i64);
+      const kiln_dtype from = arity ? nest->body.data[inst->args[0]].dtype : KILN_DTYPE_NONE;
+      if (inst->op >= KILN_LOOP_exp) *exact = false;
+      *r = plain_inst(inst, from, args[0], args[1], args[2]);
     }
   }
   fail();
@@ -263,13 +205,13 @@ static void check_plain_c(const kernel *k, const char *got, const kiln_kernel_sc
     int64_t at = store->offset;
     for (int d = 0; d < nest->rank; d++) at += counters[d] * store->strides[d];
     element have = load_element(store->dtype, got, at);
-    bool same = is_float(store->dtype)
-                    ? (isnan(want.f64) ? isnan(have.f64) : memcmp(&want, &have, 8) == 0)
-                    : want.i64 == have.i64;
+    bool same = plain_is_float(store->dtype)
+                    ? (isnan(want.f) ? isnan(have.f) : memcmp(&want, &have, 8) == 0)
+                    : want.i == have.i;
     if (exact && !same) {
       kiln_str text = kiln_loop_print(k->fn, k->f->arena);
-      fail_msg("element %lld: %g %lld, not %g %lld\n" KILN_STR_FMT, (long long)at, have.f64,
-               (long long)have.i64, want.f64, (long long)want.i64, KILN_STR_ARG(text));
+      fail_msg("element %lld: %g %lld, not %g %lld\n" KILN_STR_FMT, (long long)at, have.f,
+               (long long)have.i, want.f, (long long)want.i, KILN_STR_ARG(text));
     }
     int d = nest->rank - 1;
     while (d >= 0 && ++counters[d] == nest->extents[d]) counters[d--] = 0;
@@ -310,7 +252,7 @@ static void run_kernel(kernel *k, const kiln_compiled *code, const kiln_kernel_s
 static bool same_bits(kiln_dtype dtype, const char *a, const char *b, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     element x = load_element(dtype, a, i), y = load_element(dtype, b, i);
-    if (is_float(dtype) && isnan(x.f64) && isnan(y.f64)) continue;
+    if (plain_is_float(dtype) && isnan(x.f) && isnan(y.f)) continue;
     if (memcmp(&x, &y, sizeof x) != 0) return false;
   }
   return true;
@@ -323,7 +265,7 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
   kiln_codegen *codegen;
   assert_ok(kiln_codegen_create(f.env, &codegen));
   for (int n = 0; n < count; n++) {
-    kernel k = {.f = &f, .seed = seed + (uint64_t)n * 7919};
+    kernel k = {.f = &f, .seed = random_seed(seed) + (uint64_t)n * 7919};
     kiln_reason reason;
     kiln_compiled *eval, *llvm;
     random_next(&k.seed);
@@ -342,20 +284,22 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     size_t out_bytes = (size_t)k.spans[INPUTS] * (size_t)kiln_loop_size(out_dtype);
     char *a = malloc(out_bytes), *b = malloc(out_bytes);
     assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_EVAL, &reason, &eval, NULL));
-    assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_LLVM, &reason, &llvm, NULL));
-    assert_int_equal(reason, KILN_REASON_none);
     run_kernel(&k, eval, scalars, a);
-    run_kernel(&k, llvm, scalars, b);
-    if (!same_bits(out_dtype, a, b, k.spans[INPUTS])) {
-      kiln_str text = kiln_loop_print(k.fn, f.arena);
-      fail_msg("isa %d, kernel %d: back ends differ\n" KILN_STR_FMT, isa, n, KILN_STR_ARG(text));
+    if (llvm_compiles(n)) {
+      assert_ok(kiln_codegen_compile(codegen, k.fn, KILN_BACKEND_LLVM, &reason, &llvm, NULL));
+      assert_int_equal(reason, KILN_REASON_none);
+      run_kernel(&k, llvm, scalars, b);
+      kiln_compiled_release(llvm);
+      if (!same_bits(out_dtype, a, b, k.spans[INPUTS])) {
+        kiln_str text = kiln_loop_print(k.fn, f.arena);
+        fail_msg("isa %d, kernel %d: back ends differ\n" KILN_STR_FMT, isa, n, KILN_STR_ARG(text));
+      }
     }
     if (!has_math(k.fn)) check_plain_c(&k, a, scalars);
     char *const data[] = {k.data[0], k.data[1], k.data[2], a};
     if (isa == KILN_ISA_AVX2)
       write_gpu_case(&(gpu_case){codegen, k.fn, data, k.spans, scalars, NULL, NULL}, f.arena);
     kiln_compiled_release(eval);
-    kiln_compiled_release(llvm);
     for (int i = 0; i <= INPUTS; i++) free(k.data[i]);
     free(a);
     free(b);
@@ -367,7 +311,7 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
 
 static void test_v2(void **unused) {
   (void)unused;
-  random_kernels(KILN_ISA_V2, 1, 120);
+  random_kernels(KILN_ISA_V2, 1, random_rounds(120));
 }
 static void test_avx2(void **unused) {
   (void)unused;
@@ -377,7 +321,7 @@ static void test_avx2(void **unused) {
 static void test_avx512(void **unused) {
   (void)unused;
   if (isa_count() <= KILN_ISA_AVX512) skip();
-  random_kernels(KILN_ISA_AVX512, 2000003, 120);
+  random_kernels(KILN_ISA_AVX512, 2000003, random_rounds(120));
 }
 
 /* -- One thing at a time -- */

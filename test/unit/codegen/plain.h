@@ -60,3 +60,69 @@ static inline double plain_float(kiln_loop_opcode op, double a, double b) {
     default: fail_msg("no plain C for %s of floats", kiln_loop_ops[op].name); return 0;
   }
 }
+
+/* -- An instruction that computes with numbers -- */
+
+/* Of a float type `f`, of all others `i`. */
+typedef union plain_element {
+  double f;
+  int64_t i;
+} plain_element;
+
+static inline bool plain_is_float(kiln_dtype dtype) {
+  return kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+}
+static inline int64_t plain_int(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t b) {
+  const uint64_t u = (uint64_t)a, v = (uint64_t)b;
+  switch (op) {
+    case KILN_LOOP_add: return plain_wrap(dtype, u + v);
+    case KILN_LOOP_sub: return plain_wrap(dtype, u - v);
+    case KILN_LOOP_mul: return plain_wrap(dtype, u * v);
+    case KILN_LOOP_neg: return plain_wrap(dtype, 0 - u);
+    case KILN_LOOP_abs: return plain_wrap(dtype, a < 0 ? 0 - u : u);
+    case KILN_LOOP_min: return a < b ? a : b;
+    case KILN_LOOP_max: return a > b ? a : b;
+    case KILN_LOOP_and: return a & b;
+    case KILN_LOOP_or: return a | b;
+    case KILN_LOOP_xor: return a ^ b;
+    case KILN_LOOP_not: return plain_wrap(dtype, ~u);
+    default: fail_msg("no plain C for %s of integers", kiln_loop_ops[op].name); return 0;
+  }
+}
+/* Of numbers of which one is less (-1), both are equal (0) or one is greater (1); 2: neither. */
+static inline bool plain_compare(kiln_loop_opcode op, int order) {
+  switch (op) {
+    case KILN_LOOP_eq: return order == 0;
+    case KILN_LOOP_ne: return order != 0;
+    case KILN_LOOP_lt: return order == -1;
+    case KILN_LOOP_le: return order == -1 || order == 0;
+    case KILN_LOOP_gt: return order == 1;
+    default: return order == 1 || order == 0;
+  }
+}
+static inline int plain_order(kiln_dtype dtype, plain_element a, plain_element b) {
+  if (!plain_is_float(dtype)) return a.i < b.i ? -1 : a.i > b.i;
+  return a.f < b.f ? -1 : a.f > b.f ? 1 : a.f == b.f ? 0 : 2;
+}
+static inline plain_element plain_cast(kiln_dtype from, kiln_dtype to, plain_element a) {
+  const double d = plain_is_float(from) ? a.f : (double)a.i;
+  if (to == KILN_DTYPE_F64) return (plain_element){.f = d};
+  if (to == KILN_DTYPE_F32)
+    return (plain_element){.f = plain_is_float(from) ? (double)(float)d : (double)(float)a.i};
+  if (to == KILN_DTYPE_BOOL) return (plain_element){.i = d != 0};
+  return (plain_element){.i = plain_wrap(to, (uint64_t)a.i)};
+}
+/* Of operands of the type `from`: constants, casts, and rules SAME, COMPARE and SELECT. */
+static inline plain_element plain_inst(const kiln_loop_inst *inst, kiln_dtype from, plain_element a,
+                                       plain_element b, plain_element c) {
+  const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
+  if (inst->op == KILN_LOOP_const) return (plain_element){.i = inst->imm.i};
+  if (rule == KILN_LOOP_RULE_SELECT) return a.i ? b : c;
+  if (rule == KILN_LOOP_RULE_CAST) return plain_cast(from, inst->dtype, a);
+  if (rule == KILN_LOOP_RULE_COMPARE)
+    return (plain_element){.i = plain_compare(inst->op, plain_order(from, a, b))};
+  if (!plain_is_float(inst->dtype))
+    return (plain_element){.i = plain_int(inst->op, inst->dtype, a.i, b.i)};
+  const double f = plain_float(inst->op, a.f, b.f);
+  return (plain_element){.f = inst->dtype == KILN_DTYPE_F32 ? (double)(float)f : f};
+}

@@ -42,31 +42,34 @@ static uint64_t draw(uint64_t *random, uint64_t below) {
   return *random % below;
 }
 
-static void make_mlp(model *m, uint64_t *random, kiln_ivalue *args) {
-  args[0] = make_matrix(m, 1 + (int64_t)draw(random, 64), 16, 0.01);
+/* Sizes that change are `least` or more. */
+static void make_mlp(model *m, uint64_t *random, int64_t least, kiln_ivalue *args) {
+  args[0] = make_matrix(m, least + (int64_t)draw(random, 64), 16, 0.01);
   args[1] = make_matrix(m, 16, 32, 0.01);
   args[2] = make_tensor(m, 1, (int64_t[]){32}, 0.01);
   args[3] = make_matrix(m, 32, 16, -0.01);
 }
 
-static void make_attention(model *m, uint64_t *random, kiln_ivalue *args) {
-  const int64_t batch = 1 + (int64_t)draw(random, 4), rows = 1 + (int64_t)draw(random, 16),
-                seen = 1 + (int64_t)draw(random, 16);
+static void make_attention(model *m, uint64_t *random, int64_t least, kiln_ivalue *args) {
+  const int64_t batch = least + (int64_t)draw(random, 4), rows = least + (int64_t)draw(random, 16),
+                seen = least + (int64_t)draw(random, 16);
   args[0] = make_tensor(m, 3, (int64_t[]){batch, rows, 8}, 0.01);
   args[1] = make_tensor(m, 3, (int64_t[]){batch, seen, 8}, 0.02);
   args[2] = make_tensor(m, 3, (int64_t[]){batch, seen, 8}, -0.01);
   args[3] = make_tensor(m, 3, (int64_t[]){1, 1, seen}, 0.02);
 }
 
+typedef void (*make_fn)(model *m, uint64_t *random, int64_t least, kiln_ivalue *args);
+
 /* Every 64th call is compared. */
-static void run_stream(const char *graph, void (*make)(model *, uint64_t *, kiln_ivalue *)) {
+static void run_stream(const char *graph, make_fn make) {
   model m;
   model_open(&m, graph, (const char *[]){"codegen=eval", NULL});
   uint64_t random = 1, runs = 0, most = 0, fewer = 0, spent = 0;
   size_t held = 0, most_held = 0;
   for (int i = 0; i < CALLS; i++) {
     kiln_ivalue args[4], got;
-    make(&m, &random, args);
+    make(&m, &random, 1, args);
     got = call_model(&m, args, 4);
     const kiln_counters c = counters(&m);
     if (c.compiled_runs - runs > most) most = c.compiled_runs - runs;
@@ -93,6 +96,47 @@ static void run_stream(const char *graph, void (*make)(model *, uint64_t *, kiln
   model_close(&m);
 }
 
+/* Of shapes without ones, which are numbers to a guard: few calls are not served by kernels, each
+ * group is compiled once for each level, and nothing more once ten shapes were seen. */
+static void run_settled(const char *graph, make_fn make, const char *strategy, int levels) {
+  enum { SHAPES = 10 };
+  model m;
+  model_open(&m, graph, (const char *[]){"codegen=eval", strategy, NULL});
+  uint64_t random = 1, runs = 0, changed = 0, served = 0;
+  kiln_counters before = {0};
+  for (int i = 0; i < CALLS; i++) {
+    kiln_ivalue args[4];
+    make(&m, &random, 2, args);
+    kiln_ivalue_release(call_model(&m, args, 4));
+    for (int k = 0; k < 4; k++) kiln_ivalue_release(args[k]);
+    const kiln_counters c = counters(&m);
+    const bool same = c.compiles == before.compiles && c.profiled_runs == before.profiled_runs;
+    if (!same) changed = (uint64_t)i;
+    if (c.compiled_runs - runs == 2) served++; /* both groups */
+    runs = c.compiled_runs;
+    before = c;
+  }
+  printf("%s: %d of %d calls served by kernels, %d kernels, the last change with call %d\n",
+         strategy, (int)served, CALLS, (int)before.compiles, (int)changed);
+  assert_true(served * 1000 >= (uint64_t)CALLS * 999);
+  assert_true(changed < SHAPES);
+  assert_int_equal(before.compiles, 2 * levels);
+  model_close(&m);
+}
+static void test_settled(void **state) {
+  (void)state;
+  static const struct {
+    const char *strategy;
+    int levels;
+  } cases[] = {{"fusion_strategy=DYNAMIC,10", 1},
+               {"fusion_strategy=STATIC,1;DYNAMIC,10", 2},
+               {"fusion_strategy=STATIC,2;DYNAMIC,10", 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    run_settled(GRAPH_MLP, make_mlp, cases[i].strategy, cases[i].levels);
+    run_settled(GRAPH_ATTENTION, make_attention, cases[i].strategy, cases[i].levels);
+  }
+}
+
 static void test_mlp(void **state) {
   (void)state;
   run_stream(GRAPH_MLP, make_mlp);
@@ -103,6 +147,7 @@ static void test_attention(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_attention)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_attention),
+                                     cmocka_unit_test(test_settled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
