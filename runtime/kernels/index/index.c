@@ -207,10 +207,37 @@ typedef struct meeting_row {
   size_t item;
 } meeting_row;
 
+enum { GATHER_STEP = 8 };
+
+/* Whole steps of a gather, up to one that has an index out of bounds; `item` is a constant. */
+static inline __attribute__((always_inline)) int64_t gather_steps(const meeting_row *r,
+                                                                  size_t item) {
+  char *to = r->theirs;
+  int64_t i = 0;
+  for (; i + GATHER_STEP <= r->count; i += GATHER_STEP) {
+    const int64_t *at = r->index + i;
+    bool outside = false;
+    for (int k = 0; k < GATHER_STEP; k++) outside |= (uint64_t)at[k] >= (uint64_t)r->limit;
+    if (outside) break;
+    for (int k = 0; k < GATHER_STEP; k++, to += r->their_step) {
+      memcpy(to, r->mine + (i + k) * r->my_step + at[k] * r->by_index, item);
+    }
+  }
+  return i;
+}
+static int64_t gather_some(const meeting_row *r) {
+  switch (r->item) {
+    case 2: return gather_steps(r, 2);
+    case 4: return gather_steps(r, 4);
+    case 8: return gather_steps(r, 8);
+    default: return 0;
+  }
+}
+
 /* Elements up to the first index that is out of bounds. */
 static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtype) {
-  char *mine = r->mine, *theirs = r->theirs;
-  int64_t i = 0;
+  int64_t i = what == GATHER ? gather_some(r) : 0;
+  char *mine = r->mine + i * r->my_step, *theirs = r->theirs + i * r->their_step;
   for (; i < r->count; i++, mine += r->my_step, theirs += r->their_step) {
     if ((uint64_t)r->index[i] >= (uint64_t)r->limit) break;
     char *a = mine + r->index[i] * r->by_index;
