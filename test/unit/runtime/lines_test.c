@@ -85,6 +85,41 @@ static void sums_on(void **state) {
   }
 }
 
+/* The rule of reduce.h in its own words: sums of x, or of squares of distances from `mean`. */
+static float by_rule(const float *x, int64_t n, int64_t step, const float *mean) {
+  float lanes[64] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    const float d = mean ? x[i * step] - *mean : 0;
+    lanes[i % 64] += mean ? d * d : x[i * step];
+  }
+  for (int w = 32; w > 0; w /= 2) {
+    for (int j = 0; j < w; j++) lanes[j] += lanes[j + w];
+  }
+  return lanes[0];
+}
+/* Rows in blocks, whose means are there before their squares; more rows than a block has. */
+static void spreads(void **state) {
+  fixture *f = *state;
+  for (int s = 0; s < SHAPES; s++) {
+    const int64_t rows = shapes[s][0], columns = shapes[s][1];
+    float *x;
+    kiln_tensor *t = make(f, KILN_DTYPE_F32, rows, columns, &x);
+    for (int64_t i = 0; i < rows * columns; i++) x[i] = (float)(next_random() % 1000) / 7 - 60;
+    for (int dim = 0; dim < 2; dim++) {
+      kiln_tensor *result = RUN(var_dim, T(t), I(dim), B(false), B(false));
+      const float *have = kiln_tensor_data(result);
+      const int64_t n = dim ? columns : rows, step = dim ? 1 : columns;
+      for (int64_t i = 0; i < result->numel; i++) {
+        const float *line = x + (dim ? i * columns : i),
+                    mean = by_rule(line, n, step, NULL) / (float)n;
+        assert_true(have[i] == by_rule(line, n, step, &mean) / (float)n);
+      }
+      drop(f, result);
+    }
+    drop(f, t);
+  }
+}
+
 static void gathers(void **state) {
   fixture *f = *state;
   static const kiln_dtype dtypes[] = {KILN_DTYPE_I8, KILN_DTYPE_I16, KILN_DTYPE_I32, KILN_DTYPE_I64,
@@ -170,6 +205,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(finds_places, setup, teardown),
       cmocka_unit_test_setup_teardown(sums_on, setup, teardown),
+      cmocka_unit_test_setup_teardown(spreads, setup, teardown),
       cmocka_unit_test_setup_teardown(gathers, setup, teardown),
       cmocka_unit_test(turns),
       cmocka_unit_test_setup_teardown(turns_what_is_large, setup, teardown),
