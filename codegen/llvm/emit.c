@@ -358,8 +358,11 @@ static bool has_loops(const kiln_loop_nest *nest) {
 }
 
 /* Whether loops of the body walk down columns, of which there are more than `width`: twice as many
- * at once read whole lines of memory, where they are far apart. */
+ * at once read whole lines of memory, where they are far apart. Not where places are found, of
+ * which a vector fills registers enough. */
 static bool reads_columns(const kiln_loop_nest *nest, int width) {
+  for (int i = 0; i < nest->body.count; i++)
+    if (kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND) return false;
   const kiln_dim columns = nest->rank > 0 ? nest->extents[nest->rank - 1] : 1;
   const bool many = !kiln_dim_is_number(columns) || columns > width;
   return many && width > 1 && width < KILN_LOOP_LANES && !kiln_loop_strips_body(nest);
