@@ -1,10 +1,11 @@
 /* emit.c: loop IR to LLVM IR: loops, loads and stores. Vectors are explicit, LLVM's vectoriser is
  * not used: half the compile time at the same speed.
  *
- * The innermost loop goes in steps of `width` elements; the body is emitted once. Where masked
- * memory instructions are cheap (AVX-512) every load and store has the mask of the elements that
- * exist. Elsewhere the last, partial step reads and writes small buffers on the stack, which are
- * filled before and drained after it: by masks where there are such, else element by element. An
+ * The innermost loop goes in steps of `width` elements. Where masked memory instructions are cheap
+ * (AVX-512) every load and store has the mask of the elements that exist. Elsewhere a body that
+ * compiles fast is emitted twice: for whole steps, and with masks for the last, partial one. Other
+ * bodies stand once: loads have masks, and stores where the step is partial; what has no masks is
+ * read and written through small buffers on the stack then, filled before and drained after it. An
  * instruction stands in the outermost loop that it depends on, always as a vector. */
 #include "codegen/llvm/emit_state.h"
 
@@ -56,7 +57,7 @@ static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const 
     value = kiln__llvm_emit_gather(e, a->inst, a->at, a->step, last);
   } else if (a->step != 1) {
     value = load_gather(e, s, a);
-  } else if (s->mask) {
+  } else if (s->mask && !a->buffer) {
     value = load_masked(e, type, a->at, align, s->mask);
   } else {
     value = load_aligned(e, type, a->at, align);
@@ -75,40 +76,23 @@ static void copy_element(const kiln__llvm_emitter *e, const access *a, LLVMValue
   LLVMValueRef element = LL->BuildLoad2(BUILD, kiln__llvm_emit_memory_type(e, dtype), from, "");
   LL->BuildStore(BUILD, element, to);
 }
-static void copy_masked(kiln__llvm_emitter *e, const access *a, LLVMValueRef mask) {
-  LLVMTypeRef type = memory_vector(e, a->inst->dtype);
-  const int align = kiln_loop_size(a->inst->dtype);
-  if (a->inst->op == KILN_LOOP_store)
-    store_masked(e, a->value, a->at, align, mask);
-  else
-    store_aligned(e, load_masked(e, type, a->at, align, mask), a->buffer, align);
+
+/* Whether it is such a load or store and is not masked where a step is partial. */
+static bool is_copied(const access *a, bool store) {
+  return a->step == 1 && a->buffer && (a->inst->op == KILN_LOOP_store) == store;
+}
+static bool has_copied(const nest_state *s, bool store) {
+  for (int i = 0; i < s->access_count; i++)
+    if (is_copied(&s->accesses[i], store)) return true;
+  return false;
 }
 
-/* Of loads or stores. */
-static bool is_contiguous(const access *a, bool store) {
-  return a->step == 1 && !a->lanes && (a->inst->op == KILN_LOOP_store) == store;
-}
-
-/* The elements of a partial step, of all contiguous loads, or of all such stores. */
+/* The elements of a partial step, of all loads, or of all stores, that have no masks. */
 static void copy_partial(kiln__llvm_emitter *e, const nest_state *s, bool stores) {
-  LLVMValueRef mask = NULL;
-  bool single = false;
-  for (int i = 0; i < s->access_count; i++) {
-    const access *a = &s->accesses[i];
-    if (!is_contiguous(a, stores)) continue;
-    if (!has_masks(e, a->inst->dtype)) {
-      single = true;
-      continue;
-    }
-    if (!mask) mask = kiln__llvm_emit_mask(e, s->left);
-    copy_masked(e, a, mask);
-  }
-  if (!single) return;
+  if (!has_copied(s, stores)) return;
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   for (int i = 0; i < s->access_count; i++) {
-    const access *a = &s->accesses[i];
-    if (!is_contiguous(a, stores) || has_masks(e, a->inst->dtype)) continue;
-    copy_element(e, a, l.counter);
+    if (is_copied(&s->accesses[i], stores)) copy_element(e, &s->accesses[i], l.counter);
   }
   loop_end(e, l, 1, s->left);
 }
@@ -122,12 +106,14 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     copy_element(e, a, l.counter);
     loop_end(e, l, 1, s->left);
+  } else if (s->full && a->buffer) {
+    store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
+  } else if (s->full) {
+    a->value = value;
   } else if (s->mask) {
     store_masked(e, value, a->at, align, s->mask);
-  } else if (has_masks(e, dtype)) {
-    a->value = value;
   } else {
-    store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
+    store_aligned(e, value, a->at, align);
   }
 }
 
@@ -168,16 +154,10 @@ static void emit_body(kiln__llvm_emitter *e, nest_state *s) {
   }
 }
 
-static bool has_contiguous(const nest_state *s, bool store) {
-  for (int i = 0; i < s->access_count; i++)
-    if (is_contiguous(&s->accesses[i], store)) return true;
-  return false;
-}
-
-/* Where masks are dear: a partial step's loads are copied to their buffers first, and `at` becomes
- * the place or the buffer. */
+/* A partial step's loads without masks are copied to their buffers first, and `at` becomes the
+ * place or the buffer. */
 static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
-  if (!has_contiguous(s, false)) return;
+  if (!has_copied(s, false)) return;
   LLVMBasicBlockRef prepare = new_block(e), body = new_block(e), head = LL->GetInsertBlock(BUILD);
   LL->BuildCondBr(BUILD, s->full, body, prepare);
   LL->PositionBuilderAtEnd(BUILD, prepare);
@@ -187,7 +167,7 @@ static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
   LL->PositionBuilderAtEnd(BUILD, body);
   for (int i = 0; i < s->access_count; i++) {
     access *a = &s->accesses[i];
-    if (!is_contiguous(a, false)) continue;
+    if (!is_copied(a, false)) continue;
     LLVMValueRef phi = LL->BuildPhi(BUILD, e->ptr, "");
     LL->AddIncoming(phi, &a->at, &head, 1);
     LL->AddIncoming(phi, &a->buffer, &prepared, 1);
@@ -196,7 +176,6 @@ static void emit_partial_loads(kiln__llvm_emitter *e, nest_state *s) {
 }
 
 static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
-  if (!has_contiguous(s, true)) return;
   LLVMBasicBlockRef all = new_block(e), drain = new_block(e), done = new_block(e);
   LL->BuildCondBr(BUILD, s->full, all, drain);
   LL->PositionBuilderAtEnd(BUILD, all);
@@ -206,38 +185,75 @@ static void emit_partial_stores(kiln__llvm_emitter *e, const nest_state *s) {
   }
   LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, drain);
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->value) store_masked(e, a->value, a->at, kiln_loop_size(a->inst->dtype), s->mask);
+  }
   copy_partial(e, s, true);
   LL->BuildBr(BUILD, done);
   LL->PositionBuilderAtEnd(BUILD, done);
 }
 
-static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
-                       LLVMValueRef last) {
-  int inner = s->rank - 1;
+/* A step begins: where the counter stands, and how many elements it has at most `left`. */
+static void begin_step(const kiln__llvm_emitter *e, nest_state *s, LLVMValueRef counter,
+                       LLVMValueRef left) {
+  s->counters[s->rank - 1] = counter;
+  s->left = left;
+  s->full = s->mask = NULL;
   for (int i = 0; i < s->access_count; i++) {
     access *a = &s->accesses[i];
-    a->row = address_of(e, s, a->inst, inner);
-    if (a->inst->op == KILN_LOOP_gather && !a->lanes)
-      a->row = kiln__llvm_emit_row(e, a->inst, a->row);
-  }
-  loop l = loop_begin(e, first);
-  s->counters[inner] = l.counter;
-  s->left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
-  for (int i = 0; i < s->access_count; i++) {
-    access *a = &s->accesses[i];
-    LLVMValueRef index = binary(e, LLVMMul, l.counter, kiln__llvm_emit_dim(e, a->step));
+    LLVMValueRef index = binary(e, LLVMMul, counter, kiln__llvm_emit_dim(e, a->step));
     a->at = offset_by(e, a->inst->dtype, a->row, index);
   }
+}
+
+/* Each step may be partial. */
+static void emit_any_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                           LLVMValueRef last) {
+  LLVMValueRef width = kiln__llvm_emit_index(e, e->width);
+  loop l = loop_begin(e, first);
+  begin_step(e, s, l.counter, least(e, binary(e, LLVMSub, last, l.counter), width));
+  s->mask = kiln__llvm_emit_mask(e, s->left);
   if (e->target->masks) {
-    s->mask = kiln__llvm_emit_mask(e, s->left);
     emit_body(e, s);
   } else {
-    s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, kiln__llvm_emit_index(e, e->width), "");
+    s->full = LL->BuildICmp(BUILD, LLVMIntEQ, s->left, width, "");
     emit_partial_loads(e, s);
     emit_body(e, s);
     emit_partial_stores(e, s);
   }
   loop_end(e, l, e->width, last);
+}
+
+/* Whole steps, then a partial one. */
+static void emit_whole_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                             LLVMValueRef last) {
+  LLVMValueRef width = kiln__llvm_emit_index(e, e->width);
+  LLVMValueRef whole =
+      binary(e, LLVMAnd, binary(e, LLVMSub, last, first), kiln__llvm_emit_index(e, -e->width));
+  LLVMValueRef end = binary(e, LLVMAdd, first, whole);
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+  loop l = loop_begin(e, first);
+  begin_step(e, s, l.counter, width);
+  emit_body(e, s);
+  loop_end(e, l, e->width, end);
+  end_if(e, behind);
+  behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
+  begin_step(e, s, end, binary(e, LLVMSub, last, end));
+  s->mask = kiln__llvm_emit_mask(e, s->left);
+  emit_body(e, s);
+  end_if(e, behind);
+}
+
+static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                       LLVMValueRef last) {
+  for (int i = 0; i < s->access_count; i++) {
+    access *a = &s->accesses[i];
+    a->row = address_of(e, s, a->inst, s->rank - 1);
+    if (a->inst->op == KILN_LOOP_gather && !a->lanes)
+      a->row = kiln__llvm_emit_row(e, a->inst, a->row);
+  }
+  (s->twice ? emit_whole_steps : emit_any_steps)(e, s, first, last);
 }
 
 static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
@@ -288,11 +304,28 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     access a = {.inst = inst, .number = i, .step = step};
     a.lanes = inst->op == KILN_LOOP_gather && s->levels[inst->args[0]] == s->rank;
     bool scatters = is_store && step != 1;
-    const bool waits = is_store && has_masks(e, inst->dtype);
-    if (scatters || (step == 1 && !waits && !a.lanes && !e->target->masks))
+    if (scatters || (step == 1 && !a.lanes && !has_masks(e, inst->dtype)))
       a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
+}
+
+enum { SHORT_BODY = 16 }; /* instructions that are emitted twice */
+
+/* Whether two bodies compile as fast as one that is for both kinds of steps. */
+static bool is_emitted_twice(const kiln__llvm_emitter *e, const nest_state *s) {
+  const kiln_dim extent = s->extents[s->rank - 1];
+  const bool partial = kiln_dim_is_number(extent) && extent < e->width;
+  if (e->target->masks || partial || s->count > SHORT_BODY) return false;
+  for (int i = 0; i < s->count; i++) {
+    const kiln_loop_opcode op = e->nest->body.data[i].op;
+    if ((int)op >= (int)KILN_LOOP_FIRST_MATH) return false;
+  }
+  for (int i = 0; i < s->access_count; i++) {
+    const access *a = &s->accesses[i];
+    if (a->buffer || a->lanes || a->step > 1) return false;
+  }
+  return true;
 }
 
 /* The part of the nest that lies in the box: [first, last) of each loop. Gives whether it holds
@@ -325,8 +358,11 @@ static bool has_loops(const kiln_loop_nest *nest) {
 }
 
 /* Whether loops of the body walk down columns, of which there are more than `width`: twice as many
- * at once read whole lines of memory, where they are far apart. */
+ * at once read whole lines of memory, where they are far apart. Not where places are found, of
+ * which a vector fills registers enough. */
 static bool reads_columns(const kiln_loop_nest *nest, int width) {
+  for (int i = 0; i < nest->body.count; i++)
+    if (kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND) return false;
   const kiln_dim columns = nest->rank > 0 ? nest->extents[nest->rank - 1] : 1;
   const bool many = !kiln_dim_is_number(columns) || columns > width;
   return many && width > 1 && width < KILN_LOOP_LANES && !kiln_loop_strips_body(nest);
@@ -356,6 +392,7 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
     kiln__llvm_emit_tree(e, s);
   } else {
     find_accesses(e, s);
+    s->twice = is_emitted_twice(e, s);
     emit_loops(e, s, 0);
   }
   LL->BuildBr(BUILD, behind);

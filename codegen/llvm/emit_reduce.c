@@ -40,14 +40,38 @@ static LLVMValueRef first_value(const tree *t, int i) {
   return number(t, dtype, kiln_loop_first_f(op), kiln_loop_first_i(op, dtype));
 }
 
+/* Of the places of what is found: numbers of 4 bytes where they fit, and what is compared has no
+ * more. */
+static kiln_dtype place_dtype(const tree *t, int i) {
+  int64_t count = kiln_loop_size(operand_dtype(t, i)) <= 4 ? 1 : INT64_MAX;
+  int open = t->scopes.parent[i];
+  for (int k = t->nest->body.data[i].index; k > 0; k--, open = t->scopes.parent[open]) {
+    const kiln_dim extent = t->nest->body.data[open].offset;
+    if (!kiln_dim_is_number(extent) || extent >= INT32_MAX / count) return KILN_DTYPE_I64;
+    count *= extent;
+  }
+  return KILN_DTYPE_I32;
+}
+static LLVMValueRef no_place(const tree *t, int i) {
+  const kiln_dtype dtype = place_dtype(t, i);
+  return number(t, dtype, 0, dtype == KILN_DTYPE_I32 ? INT32_MAX : INT64_MAX);
+}
+/* As the result has it. */
+static LLVMValueRef place_result(const tree *t, int i, LLVMValueRef places) {
+  const kiln__llvm_emitter *e = t->e;
+  LLVMTypeRef type = kiln__llvm_emit_vector_type(e, KILN_DTYPE_I64);
+  if (place_dtype(t, i) == KILN_DTYPE_I64) return places;
+  return LL->BuildCast(BUILD, LLVMSExt, places, type, "");
+}
+
 /* The first values of the accumulators from `at` on, in elements. */
 static void store_first(const tree *t, int i, bool find, LLVMValueRef at) {
   const kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
   store_vector(t, offset_by(e, dtype, e->reductions[i], at), dtype, first_value(t, i));
   if (!find) return;
-  store_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], at), KILN_DTYPE_I64,
-               number(t, KILN_DTYPE_I64, 0, INT64_MAX));
+  const kiln_dtype places = place_dtype(t, i);
+  store_vector(t, offset_by(e, places, e->places[i], at), places, no_place(t, i));
 }
 
 void kiln__llvm_begin_reduction(const tree *t, int i) {
@@ -55,7 +79,7 @@ void kiln__llvm_begin_reduction(const tree *t, int i) {
   const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   const int count = vectors_of(t, i) * e->width;
   e->reductions[i] = kiln__llvm_emit_stack(e, operand_dtype(t, i), count);
-  if (find) e->places[i] = kiln__llvm_emit_stack(e, KILN_DTYPE_I64, count);
+  if (find) e->places[i] = kiln__llvm_emit_stack(e, place_dtype(t, i), count);
   if (vectors_of(t, i) <= FEW_VECTORS) { /* compile faster than a loop */
     for (int at = 0; at < count; at += e->width)
       store_first(t, i, find, kiln__llvm_emit_index(e, at));
@@ -81,12 +105,13 @@ static LLVMValueRef iteration_of(const tree *t, int i) {
 /* That of each lane. */
 static LLVMValueRef iterations_of(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
-  LLVMValueRef all = kiln__llvm_emit_splat(e, iteration_of(t, i), e->width);
-  if (!in_strip(t, i)) return all;
-  LLVMTypeRef type = LL->VectorType(e->i64, (unsigned)e->width);
-  LLVMValueRef lanes =
-      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), type, "");
-  return binary(e, LLVMAdd, all, lanes);
+  LLVMValueRef at = iteration_of(t, i), lanes = kiln__llvm_emit_iota(e, 0, e->width);
+  const bool few = place_dtype(t, i) == KILN_DTYPE_I32;
+  if (few) at = LL->BuildCast(BUILD, LLVMTrunc, at, e->i32, "");
+  at = kiln__llvm_emit_splat(e, at, e->width);
+  if (!in_strip(t, i)) return at;
+  if (!few) lanes = LL->BuildCast(BUILD, LLVMZExt, lanes, LL->TypeOf(at), "");
+  return binary(e, LLVMAdd, at, lanes);
 }
 
 /* Whether x, at places k, is to be taken instead of the best, at places b. */
@@ -128,13 +153,14 @@ static void find(const tree *t, int i, LLVMValueRef x, LLVMValueRef at, LLVMValu
                  LLVMValueRef mask) {
   kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
-  LLVMValueRef place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], lane);
+  const kiln_dtype of_places = place_dtype(t, i);
+  LLVMValueRef place_at = offset_by(e, of_places, e->places[i], lane);
   LLVMValueRef old = load_vector(t, at, dtype), now = iterations_of(t, i);
-  LLVMValueRef places = load_vector(t, place_at, KILN_DTYPE_I64);
-  if (mask) now = LL->BuildSelect(BUILD, mask, now, number(t, KILN_DTYPE_I64, 0, INT64_MAX), "");
+  LLVMValueRef places = load_vector(t, place_at, of_places);
+  if (mask) now = LL->BuildSelect(BUILD, mask, now, no_place(t, i), "");
   LLVMValueRef take = better(t, i, x, now, old, places);
   store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
-  store_vector(t, place_at, KILN_DTYPE_I64, LL->BuildSelect(BUILD, take, now, places, ""));
+  store_vector(t, place_at, of_places, LL->BuildSelect(BUILD, take, now, places, ""));
 }
 
 void kiln__llvm_accumulate(const tree *t, int i, const place *p) {
@@ -205,20 +231,20 @@ static int used_of(const tree *t, int i) {
  */
 static void fold_by(const tree *t, int i, bool find, LLVMValueRef way, LLVMValueRef count) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
+  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
   LLVMValueRef far = binary(e, LLVMAdd, l.counter, way), k = NULL, place_at = NULL, places = NULL;
   LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter);
   LLVMValueRef x = load_vector(t, at, dtype);
   LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
   if (find) {
-    place_at = offset_by(e, KILN_DTYPE_I64, e->places[i], l.counter);
-    k = load_vector(t, place_at, KILN_DTYPE_I64);
-    places = load_vector(t, offset_by(e, KILN_DTYPE_I64, e->places[i], far), KILN_DTYPE_I64);
+    place_at = offset_by(e, of_places, e->places[i], l.counter);
+    k = load_vector(t, place_at, of_places);
+    places = load_vector(t, offset_by(e, of_places, e->places[i], far), of_places);
   }
   join(t, i, &x, &k, other, places);
   store_vector(t, at, dtype, x);
-  if (find) store_vector(t, place_at, KILN_DTYPE_I64, k);
+  if (find) store_vector(t, place_at, of_places, k);
   loop_end(e, l, e->width, count);
 }
 
@@ -247,7 +273,7 @@ static void fold_few(const tree *t, int i, bool find, int used) {
  * it is a loop. */
 static void fold_numbers(const tree *t, int i, bool find) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
+  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
   const int used = (used_of(t, i) + e->width - 1) / e->width;
   LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
   const bool loops = find && used == vectors_of(t, i);
@@ -256,7 +282,7 @@ static void fold_numbers(const tree *t, int i, bool find) {
     fold_halves(t, i, true, KILN_REDUCE_LANES / 2, __builtin_ctz((unsigned)vectors_of(t, i)));
   for (int v = 0; v < count; v++) {
     x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
-    if (find) k[v] = load_vector(t, vector_at(t, e->places[i], KILN_DTYPE_I64, v), KILN_DTYPE_I64);
+    if (find) k[v] = load_vector(t, vector_at(t, e->places[i], of_places, v), of_places);
   }
   for (int vectors = all / 2; vectors > 0; vectors /= 2) {
     for (int v = 0; v < vectors && v + vectors < count; v++)
@@ -265,6 +291,7 @@ static void fold_numbers(const tree *t, int i, bool find) {
   for (int half = e->width / 2; half > 0; half /= 2)
     join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
   e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, find ? k[0] : x[0], 0), e->width);
+  if (find) e->values[i] = place_result(t, i, e->values[i]);
 }
 
 /* To one vector. */
@@ -275,7 +302,7 @@ static void fold_vectors(const tree *t, int i, bool find) {
   } else {
     fold_few(t, i, find, used_of(t, i));
   }
-  e->values[i] = find ? load_vector(t, e->places[i], KILN_DTYPE_I64)
+  e->values[i] = find ? place_result(t, i, load_vector(t, e->places[i], place_dtype(t, i)))
                       : load_vector(t, e->reductions[i], operand_dtype(t, i));
 }
 

@@ -11,7 +11,7 @@ typedef struct access {
   kiln_dim step;       /* of the innermost loop */
   LLVMValueRef row;    /* address at innermost counter 0 */
   LLVMValueRef at;     /* address of this step's first element */
-  LLVMValueRef buffer; /* on the stack: partial steps, scattering; or NULL */
+  LLVMValueRef buffer; /* on the stack: partial steps without masks, scattering; or NULL */
   LLVMValueRef value;  /* of a store that waits for the end of its step; or NULL */
   bool lanes;          /* a gather whose index moves with the innermost loop */
 } access;
@@ -24,8 +24,9 @@ typedef struct nest_state {
   LLVMValueRef counters[KILN_LOOP_MAX_RANK];
   LLVMValueRef first[KILN_LOOP_MAX_RANK], last[KILN_LOOP_MAX_RANK]; /* in the box */
   LLVMValueRef left; /* elements of this step, 1 to width, i64 */
-  LLVMValueRef full; /* left == width; where masks are dear */
-  LLVMValueRef mask;
+  LLVMValueRef full; /* left == width; where stores' masks are dear, else NULL */
+  LLVMValueRef mask; /* NULL: the step is whole */
+  bool twice;        /* whole steps and partial ones have bodies of their own */
 } nest_state;
 
 /* Where an instruction is emitted. */

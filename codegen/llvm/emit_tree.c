@@ -337,11 +337,36 @@ static void emit_range(const tree *t, int begin, int end, const place *p) {
   }
 }
 
+/* Whether a column's step may be masked, whole or not: loads cost no more then, and what its loops
+ * come to is stored once. */
+static bool masks_columns(const tree *t) {
+  const int inner = t->nest->rank - 1;
+  for (int i = 0; i < t->nest->body.count; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
+    if (inst->op == KILN_LOOP_gather) return false;
+    if (!kiln_loop_is_access(inst) || (is_local(t, inst) && !t->rows)) continue;
+    if (inst->op == KILN_LOOP_store && t->scopes.parent[i] >= 0) return false;
+    const kiln_dim step = inst->strides[inner];
+    if (step != 0 && (step != 1 || !has_masks(t->e, inst->dtype))) return false;
+  }
+  return true;
+}
+
 /* The nest's innermost loop in vectors, the body in each. */
 static void emit_columns(const tree *t) {
   kiln__llvm_emitter *e = t->e;
   const int inner = t->nest->rank - 1, count = t->nest->body.count;
   LLVMValueRef first = t->s->first[inner], last = t->s->last[inner];
+  if (masks_columns(t)) {
+    loop l = loop_begin(e, first);
+    place p = {.loop = inner, .reductions = e->reductions};
+    p.left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
+    p.mask = kiln__llvm_emit_mask(e, p.left);
+    t->s->counters[inner] = l.counter;
+    emit_range(t, 0, count, &p);
+    loop_end(e, l, e->width, last);
+    return;
+  }
   LLVMValueRef whole =
       binary(e, LLVMAnd, binary(e, LLVMSub, last, first), kiln__llvm_emit_index(e, -e->width));
   LLVMValueRef end = binary(e, LLVMAdd, first, whole);

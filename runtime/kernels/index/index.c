@@ -229,6 +229,33 @@ typedef struct meeting_row {
   size_t item;
 } meeting_row;
 
+enum { GATHER_STEP = 8 };
+
+/* Whole steps of a gather, up to one that has an index out of bounds; `item` is a constant. */
+static inline __attribute__((always_inline)) int64_t gather_steps(const meeting_row *r,
+                                                                  size_t item) {
+  char *to = r->theirs;
+  int64_t i = 0;
+  for (; i + GATHER_STEP <= r->count; i += GATHER_STEP) {
+    const int64_t *at = r->index + i;
+    bool outside = false;
+    for (int k = 0; k < GATHER_STEP; k++) outside |= (uint64_t)at[k] >= (uint64_t)r->limit;
+    if (outside) break;
+    for (int k = 0; k < GATHER_STEP; k++, to += r->their_step) {
+      memcpy(to, r->mine + (i + k) * r->my_step + at[k] * r->by_index, item);
+    }
+  }
+  return i;
+}
+static int64_t gather_some(const meeting_row *r) {
+  switch (r->item) {
+    case 2: return gather_steps(r, 2);
+    case 4: return gather_steps(r, 4);
+    case 8: return gather_steps(r, 8);
+    default: return 0;
+  }
+}
+
 static bool is_within(const meeting_row *r, int64_t i) {
   return (uint64_t)r->index[i] < (uint64_t)r->limit;
 }
@@ -242,7 +269,7 @@ static bool is_within(const meeting_row *r, int64_t i) {
     }                                                                    \
     return i;
 static int64_t move_row(const meeting_row *r, bool gathers) {
-  int64_t i = 0;
+  int64_t i = gathers ? gather_some(r) : 0;
   switch (r->item) {
     MOVE_ITEMS(1)
     MOVE_ITEMS(2)

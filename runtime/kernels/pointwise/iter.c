@@ -13,7 +13,7 @@
 
 #include "runtime/strides.h"
 
-enum { CHUNK = 256, MAX_OPERANDS = KILN_PW_MAX_IN + 1 };
+enum { CHUNK = 256, TURNED_BYTES = 32, MAX_OPERANDS = KILN_PW_MAX_IN + 1 };
 
 kiln_dtype kiln_pw_promote(const kiln_pw *pw, int first) {
   kiln_promotion promotion = KILN_PROMOTION_INIT;
@@ -383,11 +383,23 @@ static void convert_input(const state *s, int k, const char *data, int64_t strid
   op->narrow_load(buffer, item, narrow, small, n);
 }
 
+/* The one conversion that a copy is; NULL: it is several, or none. */
+static kiln_cast_loop only_conversion(const state *s) {
+  const operand *from = &s->ops[1];
+  if (s->pw->functor != KILN_PW_copy || from->narrow != KILN_DTYPE_NONE || s->widen) return NULL;
+  return !s->store ? from->load : from->load ? NULL : s->store;
+}
+
 /* One inner run through buffers. */
 static void run_converted(const state *s, char *const *data, const int64_t *strides, int64_t n,
                           kiln_pw_params *params) {
   _Alignas(64) char buffers[MAX_OPERANDS][CHUNK * 16];
   _Alignas(64) char narrow[CHUNK * 16];
+  const kiln_cast_loop only = only_conversion(s);
+  if (only) {
+    only(data[0], strides[0], data[1], strides[1], n);
+    return;
+  }
   for (int64_t at = 0; at < n; at += CHUNK) {
     int64_t m = n - at < CHUNK ? n - at : CHUNK;
     char *chunk[MAX_OPERANDS];
@@ -434,6 +446,18 @@ typedef struct dims_run {
   bool fault; /* atomic */
 } dims_run;
 
+/* The dimension in which the source of a plain copy goes on from element to element where the
+ * result does so in the innermost; 0: there is none, or they are short. */
+static int turned_dim(const state *s) {
+  const int64_t item = s->ops[0].item;
+  if (s->pw->functor != KILN_PW_copy || s->result == KILN_DTYPE_BOOL || s->strides[0][0] != item)
+    return 0;
+  for (int d = 1; d < s->rank && s->sizes[0] * item >= TURNED_BYTES; d++) {
+    if (s->strides[1][d] == item) return s->sizes[d] * item >= TURNED_BYTES ? d : 0;
+  }
+  return 0;
+}
+
 /* All of the iteration, with [begin, end) of dimension `split`. */
 static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
   (void)worker;
@@ -452,8 +476,13 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
     data[k] = s->ops[k].data + begin * s->strides[k][run->split];
     inner[k] = s->strides[k][0];
   }
+  const int turned = run->convert ? 0 : turned_dim(s);
+  const int64_t columns = turned ? sizes[turned] : 1;
+  if (turned) sizes[turned] = 1;
   for (;;) {
-    if (run->convert)
+    if (turned)
+      kiln__turn(data[0], s->strides[0][turned], data[1], inner[1], sizes[0], columns, inner[0]);
+    else if (run->convert)
       run_converted(s, data, inner, sizes[0], &params);
     else
       s->loop(data, inner, sizes[0], &params);
@@ -464,7 +493,7 @@ static void run_dims_piece(void *arg, int64_t begin, int64_t end, int worker) {
       for (int k = 0; k < s->count; k++) data[k] -= s->strides[k][d] * sizes[d];
       index[d] = 0;
     }
-    if (d >= rank || kiln_budget_spent(&left, sizes[0])) break;
+    if (d >= rank || kiln_budget_spent(&left, sizes[0] * columns)) break;
   }
   if (params.fault) __atomic_store_n(&run->fault, true, __ATOMIC_RELAXED);
 }

@@ -45,6 +45,11 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
 kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst,
                                   kiln_number number) KILN_MUST_USE;
 
+/* Element (r, c) of rows x columns: from from + r * from_step + c * item to to + c * to_step + r *
+ * item (turn.c). */
+void kiln__turn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t rows,
+                int64_t columns, int64_t item);
+
 /* -- Where elements lie (geometry.c) -- */
 
 /* The destination's elements lie apart, and do not lie partly in `source`: else KILN_OP_ERROR. */

@@ -9,22 +9,63 @@
 
 /* -- Arg-reductions: the place of an extreme, of the first of equal ones; a NaN beats all -- */
 
-#define PLACE(name, T)                                                                        \
-  static void name(const kiln_folded *f, const void *extremes, int64_t *indices) {            \
-    const T *from = (const T *)kiln_tensor_data(f->tensor), *best = extremes;                 \
-    int64_t left = KILN_BUDGET_ITEMS;                                                         \
-    for (int64_t o = 0; o < f->outer; o++) {                                                  \
-      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, f->length); c++) {        \
-        const T *row = from + o * f->length * f->inner + c;                                   \
-        const T most = best[o * f->inner + c];                                                \
-        int64_t at = 0;                                                                       \
-        for (int64_t end; (end = kiln_budget_piece(at, f->length)) > at;) {                   \
-          while (at < end && row[at * f->inner] != most && !IS_NAN(row[at * f->inner])) at++; \
-          if (at < end) break;                                                                \
-        }                                                                                     \
-        indices[o * f->inner + c] = at < f->length ? at : 0;                                  \
-      }                                                                                       \
-    }                                                                                         \
+enum { PLACE_COLUMNS = 64, PLACE_ROWS = 256, PLACE_STEP = 64 };
+
+/* Whole steps are asked first whether they hold it. Of columns that lie beside each other a block
+ * is searched row by row, until all have their place: `at` is it among `rows` of them. */
+#define PLACE(name, T)                                                                           \
+  static int64_t name##_in_row(const T *row, int64_t n, T most) {                                \
+    int64_t at = 0;                                                                              \
+    for (int64_t end; (end = kiln_budget_piece(at, n)) > at;) {                                  \
+      for (bool hit = false; !hit && at + PLACE_STEP <= end; at += hit ? 0 : PLACE_STEP) {       \
+        int any = 0;                                                                             \
+        for (int j = 0; j < PLACE_STEP; j++) any |= (row[at + j] == most) | IS_NAN(row[at + j]); \
+        hit = any != 0;                                                                          \
+      }                                                                                          \
+      while (at < end && row[at] != most && !IS_NAN(row[at])) at++;                              \
+      if (at < end) return at;                                                                   \
+    }                                                                                            \
+    return 0;                                                                                    \
+  }                                                                                              \
+  static int name##_in_columns(const T *from, int64_t rows, int64_t apart, int columns,          \
+                               const T *best, int64_t first, int64_t *indices) {                 \
+    int32_t at[PLACE_COLUMNS];                                                                   \
+    int found = 0;                                                                               \
+    for (int c = 0; c < columns; c++) at[c] = -1;                                                \
+    for (int32_t r = 0; r < rows; r++, from += apart) {                                          \
+      for (int c = 0; c < columns; c++) {                                                        \
+        const int32_t hit = -((from[c] == best[c]) | IS_NAN(from[c])) & (at[c] >> 31);           \
+        at[c] = (at[c] & ~hit) | (r & hit);                                                      \
+      }                                                                                          \
+    }                                                                                            \
+    for (int c = 0; c < columns; c++) {                                                          \
+      if (indices[c] < 0 && at[c] >= 0) indices[c] = first + at[c];                              \
+      found += indices[c] >= 0;                                                                  \
+    }                                                                                            \
+    return found;                                                                                \
+  }                                                                                              \
+  static void name(const kiln_folded *f, const void *extremes, int64_t *indices) {               \
+    const T *from = (const T *)kiln_tensor_data(f->tensor), *best = extremes;                    \
+    int64_t left = KILN_BUDGET_ITEMS;                                                            \
+    for (int64_t o = 0; o < f->outer; o++, from += f->length * f->inner) {                       \
+      for (int64_t c = 0, n; c < f->inner; c += n, best += n, indices += n) {                    \
+        n = f->inner == 1 ? 1 : f->inner - c < PLACE_COLUMNS ? f->inner - c : PLACE_COLUMNS;     \
+        if (f->inner == 1) {                                                                     \
+          *indices =                                                                             \
+              kiln_budget_spent(&left, f->length) ? 0 : name##_in_row(from, f->length, *best);   \
+          continue;                                                                              \
+        }                                                                                        \
+        for (int i = 0; i < n; i++) indices[i] = -1;                                             \
+        int64_t rows, found = 0;                                                                 \
+        for (int64_t r = 0; r < f->length && found < n; r += rows) {                             \
+          rows = f->length - r < PLACE_ROWS ? f->length - r : PLACE_ROWS;                        \
+          if (kiln_budget_spent(&left, rows * n)) break;                                         \
+          found = name##_in_columns(from + r * f->inner + c, rows, f->inner, (int)n, best, r,    \
+                                    indices);                                                    \
+        }                                                                                        \
+        for (int i = 0; i < n; i++) indices[i] = indices[i] < 0 ? 0 : indices[i];                \
+      }                                                                                          \
+    }                                                                                            \
   }
 #define IS_NAN(x) ((x) != (x))
 PLACE(place_f32, float)
@@ -118,23 +159,75 @@ KILN_KERNEL(argmin) { return arg_only(call, args, false, outs); }
 
 /* -- Running sums and products, in order -- */
 
-#define RUNNING(name, T, A, combine)                                              \
-  static void name(const kiln_folded *f, char *out) {                             \
-    const T *from = (const T *)kiln_tensor_data(f->tensor);                       \
-    T *to = (T *)out;                                                             \
-    int64_t left = KILN_BUDGET_ITEMS;                                             \
-    for (int64_t o = 0; o < f->outer; o++) {                                      \
-      for (int64_t c = 0; c < f->inner && !kiln_budget_spent(&left, 1); c++) {    \
-        const int64_t base = o * f->length * f->inner + c;                        \
-        A acc = (A)from[base];                                                    \
-        to[base] = (T)acc;                                                        \
-        for (int64_t i = 1; i < f->length && !kiln_budget_spent(&left, 1); i++) { \
-          const A x = (A)from[base + i * f->inner];                               \
-          acc = (A)(combine);                                                     \
-          to[base + i * f->inner] = (T)acc;                                       \
-        }                                                                         \
-      }                                                                           \
-    }                                                                             \
+enum { RUNNING_ROWS = 4, RUNNING_COLUMNS = 64 };
+
+/* One row, or four at once, for each addition waits for the one before; and of columns that lie
+ * beside each other a block, row by row. */
+#define RUN_ON(T, A, combine, k)         \
+  {                                      \
+    const A x = (A)from[i + k * length]; \
+    const A acc = sum##k;                \
+    sum##k = (A)(combine);               \
+    to[i + k * length] = (T)sum##k;      \
+  }
+#define RUNNING(name, T, A, combine)                                                             \
+  static void name##_row(const T *from, T *to, int64_t length) {                                 \
+    A sum0 = (A)from[0];                                                                         \
+    to[0] = (T)sum0;                                                                             \
+    for (int64_t i = 1, end; (end = kiln_budget_piece(i, length)) > i;) {                        \
+      for (; i < end; i++) RUN_ON(T, A, combine, 0)                                              \
+    }                                                                                            \
+  }                                                                                              \
+  static void name##_rows(const T *from, T *to, int64_t length) {                                \
+    A sum0 = (A)from[0], sum1 = (A)from[length], sum2 = (A)from[2 * length];                     \
+    A sum3 = (A)from[3 * length];                                                                \
+    to[0] = (T)sum0, to[length] = (T)sum1, to[2 * length] = (T)sum2, to[3 * length] = (T)sum3;   \
+    for (int64_t i = 1, end; (end = kiln_budget_piece(i, length)) > i;) {                        \
+      for (; i < end; i++) {                                                                     \
+        RUN_ON(T, A, combine, 0)                                                                 \
+        RUN_ON(T, A, combine, 1)                                                                 \
+        RUN_ON(T, A, combine, 2)                                                                 \
+        RUN_ON(T, A, combine, 3)                                                                 \
+      }                                                                                          \
+    }                                                                                            \
+  }                                                                                              \
+  static void name##_columns(const T *from, T *to, int64_t length, int64_t apart, int columns) { \
+    A sums[RUNNING_COLUMNS];                                                                     \
+    for (int c = 0; c < columns; c++) {                                                          \
+      sums[c] = (A)from[c];                                                                      \
+      to[c] = (T)sums[c];                                                                        \
+    }                                                                                            \
+    for (int64_t i = 1, end; (end = kiln_budget_piece(i, length)) > i;) {                        \
+      for (; i < end; i++) {                                                                     \
+        const T *const more = from + i * apart;                                                  \
+        T *const next = to + i * apart;                                                          \
+        for (int c = 0; c < columns; c++) {                                                      \
+          const A acc = sums[c], x = (A)more[c];                                                 \
+          sums[c] = (A)(combine);                                                                \
+          next[c] = (T)sums[c];                                                                  \
+        }                                                                                        \
+      }                                                                                          \
+    }                                                                                            \
+  }                                                                                              \
+  static void name(const kiln_folded *f, char *out) {                                            \
+    const T *from = (const T *)kiln_tensor_data(f->tensor);                                      \
+    const int64_t length = f->length, block = length * f->inner;                                 \
+    T *to = (T *)out;                                                                            \
+    int64_t left = KILN_BUDGET_ITEMS, o = 0;                                                     \
+    for (; f->inner == 1 && o + RUNNING_ROWS <= f->outer; o += RUNNING_ROWS) {                   \
+      if (kiln_budget_spent(&left, RUNNING_ROWS * length)) return;                               \
+      name##_rows(from + o * length, to + o * length, length);                                   \
+    }                                                                                            \
+    for (; o < f->outer; o++) {                                                                  \
+      for (int64_t c = 0, n; c < f->inner; c += n) {                                             \
+        n = f->inner - c < RUNNING_COLUMNS ? f->inner - c : RUNNING_COLUMNS;                     \
+        if (kiln_budget_spent(&left, n * length)) return;                                        \
+        if (f->inner == 1)                                                                       \
+          name##_row(from + o * block, to + o * block, length);                                  \
+        else                                                                                     \
+          name##_columns(from + o * block + c, to + o * block + c, length, f->inner, (int)n);    \
+      }                                                                                          \
+    }                                                                                            \
   }
 RUNNING(cumsum_f32, float, double, acc + x)
 RUNNING(cumsum_f64, double, double, acc + x)

@@ -8,7 +8,9 @@
 
 #include "runtime/kernels/isa.h"
 
-enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
+/* A block of columns is so many bytes of each lane: near each other in memory, and its lanes in the
+ * second cache. */
+enum { LANES = KILN_REDUCE_LANES, COLUMN_BYTES = 512, ROWS_AT_ONCE = 4 };
 #define NAME(op, tag) KILN_ISA_CAT3(op##_##tag, _, KILN_KERNEL_ISA)
 
 /* Lane j takes lane j + w, if there is such a one: a constant w, for which the loop is unrolled. */
@@ -17,9 +19,15 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
     const A acc = lanes[j], x = lanes[j + w];               \
     lanes[j] = (A)(FOLD);                                   \
   }
+#define TAKE(T, A, STEP, element) \
+  {                               \
+    const T x = element;          \
+    const A acc = sum;            \
+    sum = (A)(STEP);              \
+  }
 /* acc, x: combine; s: the shift of SUMSQ. padded: a neutral lane, folded in, changes no bit, so
  * that short rows are folded as long ones are. */
-#define DEFINE_REDUCE_OF(padded, op, tag, T, A, neutral, STEP, FOLD)                              \
+#define DEFINE_REDUCE_OF(padded, chain, op, tag, T, A, neutral, STEP, FOLD)                       \
   static A NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) {                 \
     A lanes[LANES];                                                                               \
     (void)s;                                                                                      \
@@ -56,30 +64,58 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
     FOLD_LANES(T, A, FOLD, 1)                                                                     \
     return lanes[0];                                                                              \
   }                                                                                               \
+  /* A lane of the columns takes `count` rows that are `apart`, four at once; a fresh one begins. \
+   */                                                                                             \
+  static inline __attribute__((always_inline)) void NAME(op##_lane, tag)(                         \
+      A *restrict lane, const char *src, int64_t count, int64_t apart, int64_t columns,           \
+      const T *shift, bool fresh) {                                                               \
+    for (; chain && count >= 4; count -= 4, src += 4 * apart, fresh = false) {                    \
+      const T *p = (const T *)src, *q = (const T *)(src + apart);                                 \
+      const T *u = (const T *)(src + 2 * apart), *v = (const T *)(src + 3 * apart);               \
+      KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                          \
+        const T s = shift ? shift[c] : (T)0;                                                      \
+        A sum = fresh ? (A)(neutral) : lane[c];                                                   \
+        (void)s;                                                                                  \
+        TAKE(T, A, STEP, p[c])                                                                    \
+        TAKE(T, A, STEP, q[c])                                                                    \
+        TAKE(T, A, STEP, u[c])                                                                    \
+        TAKE(T, A, STEP, v[c])                                                                    \
+        lane[c] = sum;                                                                            \
+      }                                                                                           \
+    }                                                                                             \
+    for (; count > 0; count--, src += apart, fresh = false) {                                     \
+      const T *p = (const T *)src;                                                                \
+      KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                          \
+        const T s = shift ? shift[c] : (T)0;                                                      \
+        A sum = fresh ? (A)(neutral) : lane[c];                                                   \
+        (void)s;                                                                                  \
+        TAKE(T, A, STEP, p[c])                                                                    \
+        lane[c] = sum;                                                                            \
+      }                                                                                           \
+    }                                                                                             \
+  }                                                                                               \
   static void NAME(op##_block, tag)(A * out, const char *src, int64_t rows, int64_t row_stride,   \
                                     int64_t columns, const T *shift) {                            \
-    A lanes[LANES][COLUMN_BLOCK];                                                                 \
-    const int64_t used = rows < LANES ? rows : LANES;                                             \
-    (void)shift;                                                                                  \
-    for (int64_t j = 0; j < used || j == 0; j++) {                                                \
-      for (int64_t c = 0; c < columns; c++) lanes[j][c] = (A)(neutral);                           \
-    }                                                                                             \
-    for (int64_t j = 0; j < used; j++) {                                                          \
-      for (int64_t r = j; r < rows; r += LANES) {                                                 \
-        const T *p = (const T *)(src + r * row_stride);                                           \
-        for (int64_t c = 0; c < columns; c++) {                                                   \
-          const T x = p[c], s = shift ? shift[c] : (T)0;                                          \
-          const A acc = lanes[j][c];                                                              \
-          (void)s;                                                                                \
-          lanes[j][c] = (A)(STEP);                                                                \
-        }                                                                                         \
+    A lanes[LANES][COLUMN_BYTES / sizeof(A)];                                                     \
+    const int64_t used = rows < LANES ? rows : LANES, apart = LANES * row_stride;                 \
+    for (int64_t c = 0; c < columns; c++) lanes[0][c] = (A)(neutral);                             \
+    for (int64_t r = 0; r < rows; r += ROWS_AT_ONCE * LANES) {                                    \
+      for (int64_t j = 0; j < used && r + j < rows; j++) {                                        \
+        const int64_t left = (rows - r - j + LANES - 1) / LANES;                                  \
+        const int64_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;                          \
+        const char *from = src + (r + j) * row_stride;                                            \
+        if (shift)                                                                                \
+          NAME(op##_lane, tag)(lanes[j], from, count, apart, columns, shift, r == 0);             \
+        else                                                                                      \
+          NAME(op##_lane, tag)(lanes[j], from, count, apart, columns, NULL, r == 0);              \
       }                                                                                           \
     }                                                                                             \
     for (int64_t w = LANES / 2; w > 0; w /= 2) {                                                  \
       for (int64_t j = 0; j < w && j + w < used; j++) {                                           \
-        for (int64_t c = 0; c < columns; c++) {                                                   \
-          const A acc = lanes[j][c], x = lanes[j + w][c];                                         \
-          lanes[j][c] = (A)(FOLD);                                                                \
+        A *restrict to = lanes[j];                                                                \
+        KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                        \
+          const A acc = to[c], x = lanes[j + w][c];                                               \
+          to[c] = (A)(FOLD);                                                                      \
         }                                                                                         \
       }                                                                                           \
     }                                                                                             \
@@ -90,10 +126,11 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
     A *results = (A *)out;                                                                        \
     const T *shifts = shift;                                                                      \
     if (columns > 1 && column_stride == (int64_t)sizeof(T) && row_stride != (int64_t)sizeof(T)) { \
-      for (int64_t c = 0; c < columns; c += COLUMN_BLOCK) {                                       \
+      const int64_t block = COLUMN_BYTES / (int64_t)sizeof(A);                                    \
+      for (int64_t c = 0; c < columns; c += block) {                                              \
         NAME(op##_block, tag)                                                                     \
         (results + c, src + c * (int64_t)sizeof(T), rows, row_stride,                             \
-         columns - c < COLUMN_BLOCK ? columns - c : COLUMN_BLOCK, shifts ? shifts + c : NULL);    \
+         columns - c < block ? columns - c : block, shifts ? shifts + c : NULL);                  \
       }                                                                                           \
       return;                                                                                     \
     }                                                                                             \
@@ -103,14 +140,16 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BLOCK = 32 };
     }                                                                                             \
   }
 
-#define DEFINE_REDUCE(...) DEFINE_REDUCE_OF(true, __VA_ARGS__)
+#define DEFINE_REDUCE(...) DEFINE_REDUCE_OF(true, true, __VA_ARGS__)
+/* GCC makes no good vectors of several selections in a row. */
+#define DEFINE_SELECT(...) DEFINE_REDUCE_OF(true, false, __VA_ARGS__)
 
 #define FLOAT_REDUCE(tag, T, FABS)                                               \
   DEFINE_REDUCE(sum, tag, T, T, 0, acc + x, acc + x)                             \
   DEFINE_REDUCE(prod, tag, T, T, 1, acc *x, acc *x)                              \
-  DEFINE_REDUCE(max, tag, T, T, -INFINITY, ((acc > x) | (acc != acc)) ? acc : x, \
+  DEFINE_SELECT(max, tag, T, T, -INFINITY, ((acc > x) | (acc != acc)) ? acc : x, \
                 ((acc > x) | (acc != acc)) ? acc : x)                            \
-  DEFINE_REDUCE(min, tag, T, T, INFINITY, ((acc < x) | (acc != acc)) ? acc : x,  \
+  DEFINE_SELECT(min, tag, T, T, INFINITY, ((acc < x) | (acc != acc)) ? acc : x,  \
                 ((acc < x) | (acc != acc)) ? acc : x)                            \
   DEFINE_REDUCE(sumsq, tag, T, T, 0, acc + (x - s) * (x - s), acc + x)           \
   DEFINE_REDUCE(sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                    \
@@ -141,11 +180,11 @@ DEFINE_REDUCE(all, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0), (acc != 0) & 
     __imag__ product = __real__ acc * __imag__ x + __imag__ acc * __real__ x; \
     product;                                                                  \
   })
-#define COMPLEX_REDUCE(tag, T)                                                             \
-  DEFINE_REDUCE_OF(false, sum, tag, T, T, 0, acc + x, acc + x)                             \
-  DEFINE_REDUCE_OF(false, prod, tag, T, T, 1, COMPLEX_MUL(T), COMPLEX_MUL(T))              \
-  DEFINE_REDUCE_OF(false, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
-  DEFINE_REDUCE_OF(false, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+#define COMPLEX_REDUCE(tag, T)                                                                   \
+  DEFINE_REDUCE_OF(false, true, sum, tag, T, T, 0, acc + x, acc + x)                             \
+  DEFINE_REDUCE_OF(false, true, prod, tag, T, T, 1, COMPLEX_MUL(T), COMPLEX_MUL(T))              \
+  DEFINE_REDUCE_OF(false, true, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
+  DEFINE_REDUCE_OF(false, true, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
 KILN_ISA_SCALAR_BEGIN
 COMPLEX_REDUCE(c64, float _Complex)
 COMPLEX_REDUCE(c128, double _Complex)

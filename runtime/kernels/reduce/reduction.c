@@ -74,23 +74,51 @@ typedef struct reduce_run {
   const char *from, *shift; /* shift NULL: 0 */
   char *to;
   int64_t item;
+  /* Of a spread: `loop` gives squares of distances from the means, these the means. */
+  kiln_reduce_loop sum;
+  char *means;
+  double count;
 } reduce_run;
+
+/* So much of a spread's rows is summed and, still in the cache, squared. */
+enum { SPREAD_BYTES = 1 << 17 };
+
+/* `count` results from result `at` on, whose elements begin at `from`. */
+static void run_results(const reduce_run *r, int64_t at, const char *from, int64_t row_step,
+                        int64_t count, int64_t step) {
+  const int64_t length = r->folded->length, item = r->item;
+  const char *shift = r->shift ? r->shift + at * item : NULL;
+  if (r->sum) {
+    char *means = r->means + at * item;
+    r->sum(means, from, length, row_step, count, step, NULL);
+    for (int64_t i = 0; i < count; i++) {
+      if (item == sizeof(float))
+        ((float *)(void *)means)[i] /= (float)r->count;
+      else
+        ((double *)(void *)means)[i] /= r->count;
+    }
+    shift = means;
+  }
+  r->loop(r->to + at * item, from, length, row_step, count, step, shift);
+}
 
 /* Results [begin, end) of the row of outer * inner results. */
 static void run_piece(void *data, int64_t begin, int64_t end, int worker) {
   (void)worker;
   const reduce_run *r = data;
   const int64_t length = r->folded->length, inner = r->folded->inner, item = r->item;
-  if (inner == 1) { /* rows */
-    r->loop(r->to + begin * item, r->from + begin * length * item, length, item, end - begin,
-            length * item, r->shift ? r->shift + begin * item : NULL);
-    return;
+  const int64_t few = length > 0 ? SPREAD_BYTES / (length * item) : 0;
+  while (begin < end && inner == 1) { /* rows */
+    const int64_t some = r->sum ? (few > 1 ? few : 1) : end - begin;
+    const int64_t count = some < end - begin ? some : end - begin;
+    run_results(r, begin, r->from + begin * length * item, item, count, length * item);
+    begin += count;
   }
   while (begin < end) { /* columns of one outer step at a time */
     int64_t outer = begin / inner, column = begin % inner;
     int64_t count = inner - column < end - begin ? inner - column : end - begin;
-    r->loop(r->to + begin * item, r->from + (outer * length * inner + column) * item, length,
-            inner * item, count, item, r->shift ? r->shift + begin * item : NULL);
+    run_results(r, begin, r->from + (outer * length * inner + column) * item, inner * item, count,
+                item);
     begin += count;
   }
 }
@@ -103,9 +131,18 @@ static void run(kiln_pool *pool, reduce_run *r) {
   kiln_pool_for(pool, r->folded->outer * r->folded->inner, grain, run_piece, r);
 }
 
-kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
-                          bool keepdim, kiln_dtype compute, const kiln_tensor *shift,
-                          kiln_tensor **out) {
+static int64_t count_of(const kiln_tensor *t, uint64_t mask) {
+  int64_t n = 1;
+  for (int i = 0; i < kiln_tensor_rank(t); i++) {
+    if (mask >> i & 1) n *= kiln_tensor_sizes(t)[i];
+  }
+  return n;
+}
+
+/* *out_means (may be NULL): the operation is SUMSQ, of distances from the means, which it gets. */
+static kiln_status *reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
+                           bool keepdim, kiln_dtype compute, const kiln_tensor *shift,
+                           kiln_tensor **out_means, kiln_tensor **out) {
   kiln_ctype ctype = kiln_ctype_of(compute);
   kiln_reduce_loop loop = ctype == KILN_CTYPE_NONE ? NULL : call->dispatch->reduce[op][ctype];
   if (!loop || kiln_ctype_of(kiln_tensor_dtype(t)) == KILN_CTYPE_NONE) {
@@ -117,6 +154,10 @@ kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, ui
   kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
   KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
   kiln_status *status = kiln_call_tensor(call, compute, rank, sizes, out);
+  if (!status && out_means) {
+    status = kiln_call_tensor(call, compute, rank, sizes, out_means);
+    if (status) kiln_tensor_release_to(&call->cache, *out);
+  }
   if (!status && (*out)->numel) {
     const size_t item = kiln_dtype_bytes(compute);
     reduce_run r = {.loop = loop,
@@ -125,10 +166,21 @@ kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, ui
                     .shift = shift ? kiln_tensor_data(shift) : NULL,
                     .to = (char *)(*out)->storage->data + (size_t)(*out)->offset * item,
                     .item = (int64_t)item};
+    if (out_means) {
+      r.sum = call->dispatch->reduce[KILN_REDUCE_SUM][ctype];
+      r.means = (*out_means)->storage->data;
+      r.count = (double)count_of(t, mask);
+    }
     run(call->pool, &r);
   }
   kiln_tensor_release_to(&call->cache, folded.tensor);
   return status;
+}
+
+kiln_status *kiln__reduce(kiln_call *call, kiln_reduce_op op, kiln_tensor *t, uint64_t mask,
+                          bool keepdim, kiln_dtype compute, const kiln_tensor *shift,
+                          kiln_tensor **out) {
+  return reduce(call, op, t, mask, keepdim, compute, shift, NULL, out);
 }
 
 kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *value,
@@ -141,14 +193,6 @@ kiln_status *kiln__finish_as(kiln_call *call, kiln_ivalue *out, kiln_tensor *val
     value = converted;
   }
   return kiln__finish(call, out, value);
-}
-
-static int64_t count_of(const kiln_tensor *t, uint64_t mask) {
-  int64_t n = 1;
-  for (int i = 0; i < kiln_tensor_rank(t); i++) {
-    if (mask >> i & 1) n *= kiln_tensor_sizes(t)[i];
-  }
-  return n;
 }
 
 /* -- Sums and products -- */
@@ -344,11 +388,11 @@ static kiln_tensor *variance(kiln__composite *r, kiln_tensor *t, uint64_t mask, 
   const kiln_dtype compute = kiln__compute_dtype(dtype);
   const double n = (double)count_of(t, mask), rest = n - correction;
   const double divisor = n > 0 && rest > 0 ? rest : 0;
-  kiln_tensor *center = KILN_OWN(
-      r, kiln__reduce(r->call, KILN_REDUCE_SUM, t, mask, keepdim, compute, NULL, &own_tensor));
-  center = map(r, KILN_PW_div, center, &n, true);
+  kiln_tensor *center = NULL;
   value = KILN_OWN(
-      r, kiln__reduce(r->call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, center, &own_tensor));
+      r, reduce(r->call, KILN_REDUCE_SUMSQ, t, mask, keepdim, compute, NULL, &center, &own_tensor));
+  if (center) center = kiln__composite_keep(r, center);
+  if (!value || !center) return NULL;
   if (out_mean) kiln__composite_give(r, out_mean, kiln__composite_to(r, center, dtype));
   value = map(r, KILN_PW_div, value, &divisor, true);
   if (root) value = map(r, KILN_PW_sqrt, value, NULL, true);

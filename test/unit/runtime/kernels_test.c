@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/half.h"
 #include "runtime/kernels/dispatch.h"
 #include "runtime/kernels/reduce/reduce.h"
 #include "test/unit/unit.h"
@@ -197,10 +198,10 @@ static float sum_by_rule(const float *x, int n, int step) {
 }
 static void test_sums_follow_the_rule(void **state) {
   (void)state;
-  enum { ROWS = 200, COLUMNS = 37 };
+  enum { ROWS = 330, COLUMNS = 150 }; /* more than a block of columns, and of lanes */
   static float x[ROWS * COLUMNS];
   float out[ROWS];
-  static const int sizes[] = {0, 1, 2, 63, 64, 65, 127, 130, ROWS};
+  static const int sizes[] = {0, 1, 2, 63, 64, 65, 127, 130, 200, 256, 257, ROWS};
   for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)((double)next_random() / 0x1p60 - 8);
   for (int isa = 0; isa < isa_count(); isa++) {
     kiln_reduce_loop sum =
@@ -265,8 +266,59 @@ static void test_extremes(void **state) {
     }
   }
 }
+/* Of columns as of rows, whose elements lie apart. */
+static void test_columns_are_as_rows(void **state) {
+  (void)state;
+  enum { ROWS = 300, COLUMNS = 70 };
+  static char x[ROWS * COLUMNS * 16], columns[COLUMNS * 16], row[16];
+  for (int op = 0; op < KILN_REDUCE__COUNT; op++) {
+    for (int t = 0; t < KILN_CTYPE__COUNT; t++) {
+      const int64_t item = (int64_t)kiln_ctype_size((kiln_ctype)t);
+      fill(x, (kiln_ctype)t, ROWS * COLUMNS);
+      for (int isa = 0; isa < isa_count(); isa++) {
+        kiln_reduce_loop loop = kiln_dispatch_select((kiln_isa)isa)->reduce[op][t];
+        for (int n = 1; loop && n <= ROWS; n += 23) {
+          loop(columns, x, n, COLUMNS * item, COLUMNS, item, NULL);
+          for (int c = 0; c < COLUMNS; c++) {
+            loop(row, x + c * item, n, COLUMNS * item, 1, 0, NULL);
+            assert_true(same_element(columns + c * item, row, (kiln_ctype)t));
+          }
+        }
+      }
+    }
+  }
+}
 
 /* -- Conversions -- */
+
+/* In vectors and one by one: all halves, and floats between them. */
+static void test_halves(void **state) {
+  (void)state;
+  enum { COUNT = 1 << 16 };
+  static uint16_t from[COUNT], have[COUNT];
+  static float floats[COUNT];
+  for (int isa = 0; isa < isa_count(); isa++) {
+    const kiln_dispatch *d = kiln_dispatch_select((kiln_isa)isa);
+    for (int bf = 0; bf < 2; bf++) {
+      const kiln_dtype dtype = bf ? KILN_DTYPE_BF16 : KILN_DTYPE_F16;
+      for (int i = 0; i < COUNT; i++) from[i] = (uint16_t)i;
+      d->load[dtype][KILN_CTYPE_F32]((char *)floats, 4, (const char *)from, 2, COUNT);
+      for (int i = 0; i < COUNT; i++) {
+        const float exact = bf ? kiln_bf16_to_float(from[i]) : kiln_half_to_float(from[i]);
+        assert_true(kiln_float_bits(floats[i]) == kiln_float_bits(exact) ||
+                    (isnan(exact) && isnan(floats[i])));
+        /* Odd numbers of 13 bits behind it: ties and both sides of them. */
+        floats[i] =
+            kiln_float_from_bits(kiln_float_bits(exact) ^ (uint32_t)(next_random() % 3 * 0xfff));
+      }
+      d->store[KILN_CTYPE_F32][dtype]((char *)have, 2, (const char *)floats, 4, COUNT);
+      for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(have[i],
+                         bf ? kiln_float_to_bf16(floats[i]) : kiln_float_to_half(floats[i]));
+      }
+    }
+  }
+}
 
 static void test_casts_agree(void **state) {
   (void)state;
@@ -310,7 +362,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_functors),         cmocka_unit_test(test_sums_follow_the_rule),
       cmocka_unit_test(test_reductions_agree), cmocka_unit_test(test_extremes),
-      cmocka_unit_test(test_casts_agree),
+      cmocka_unit_test(test_casts_agree),      cmocka_unit_test(test_columns_are_as_rows),
+      cmocka_unit_test(test_halves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
