@@ -35,12 +35,21 @@ static bool has_one_row(const kiln_tensor_detail *t) {
   return true;
 }
 
+/* A convolution. */
+static bool conv_gains(const kiln_node *n) {
+  uint64_t flops;
+  return is_weight(kiln_node_input(n, 1)) && n->op->flops && n->op->flops(n, &flops) &&
+         flops / 2 >= WORTH_PRODUCTS;
+}
+
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n) {
   const kiln_flags *flags = &f->pass->env->flags;
   int first = 0;
   if (flags->exact || flags->codegen != (int)KILN_BACKEND_LLVM ||
       flags->compat == KILN_COMPAT_TORCH)
     return KILN_REASON_product_by_llvm;
+  if (kiln_codegen_convolves(n->op))
+    return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
   while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
   if (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm)) first++;
   const bool gains = is_weight(kiln_node_input(n, first + 1)) &&

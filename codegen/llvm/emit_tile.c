@@ -19,6 +19,7 @@ enum {
   UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
+  WHOLE = 7,  /* iterations that are all emitted: of the taps of a window */
 };
 
 /* Which of a tile's loops an instruction moves with. */
@@ -27,7 +28,8 @@ enum { ROWS = 1, VECTORS = 2, WANTED = 4 /* in the loops of the contraction */ }
 typedef struct tile {
   const tree *t;
   kiln__contraction c;
-  int row_loop, rows, vectors, chains, unroll;
+  int row_loop, inner; /* the rows', and the innermost one */
+  int rows, vectors, chains, unroll;
   LLVMValueRef first_row;
 } tile;
 
@@ -67,7 +69,7 @@ static void find_moves(const tile *x) {
     moves[i] = inst->op == KILN_LOOP_store ? ROWS | VECTORS : 0;
     if (kiln_loop_has_map(inst)) {
       if (inst->strides[x->row_loop] != 0) moves[i] |= ROWS;
-      if (inst->strides[x->row_loop + 1] != 0) moves[i] |= VECTORS;
+      if (inst->strides[x->inner] != 0) moves[i] |= VECTORS;
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
   }
@@ -83,7 +85,7 @@ static void find_moves(const tile *x) {
 /* The counters stand there; `whole`: vectors have all elements. */
 static place go_to(const tile *x, int row, int vector, bool whole) {
   kiln__llvm_emitter *e = x->t->e;
-  const int width = e->width, inner = x->row_loop + 1;
+  const int width = e->width, inner = x->inner;
   const int left = (int)x->t->nest->extents[inner] - vector * width;
   place p = {.loop = inner, .reductions = e->reductions};
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
@@ -204,7 +206,8 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   const bool is_number = kiln_dim_is_number(extent);
   LLVMValueRef *counter = &x->t->s->counters[depth];
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
-  LLVMValueRef end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
+  LLVMValueRef end = is_number ? kiln__llvm_emit_index(e, extent - extent % x->unroll)
+                               : binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
   if (!is_number || extent >= x->unroll) {
     LLVMBasicBlockRef behind = NULL;
     if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, end, ""));
@@ -269,7 +272,7 @@ static void end_contractions(const tile *x) {
 /* Row `row` and vector `vector` of the tile, of which `left` elements are there; NULL: all. */
 static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
   kiln__llvm_emitter *e = x->t->e;
-  const int inner = x->row_loop + 1;
+  const int inner = x->inner;
   place p = {.loop = inner, .reductions = e->reductions, .left = left};
   if (left) p.mask = kiln__llvm_emit_mask(e, left);
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
@@ -292,7 +295,7 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
 static LLVMValueRef columns_left(const tile *x) {
   const kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_tile *of = &x->t->nest->tile;
-  const int64_t panel = x->t->nest->extents[x->row_loop + 1];
+  const int64_t panel = x->t->nest->extents[x->inner];
   LLVMValueRef all = kiln__llvm_emit_index(e, panel);
   if (!of->columns) return all;
   LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
@@ -301,7 +304,7 @@ static LLVMValueRef columns_left(const tile *x) {
 
 static void emit_behind(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
-  const int64_t panel = x->t->nest->extents[x->row_loop + 1], columns = x->t->nest->tile.columns;
+  const int64_t panel = x->t->nest->extents[x->inner], columns = x->t->nest->tile.columns;
   LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
   LLVMValueRef left = columns_left(x);
   LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
@@ -346,9 +349,22 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
 
 /* Whether that many rows are ever left over: boxes cut anywhere, where they cut. */
 static bool is_left_over(const tree *t, int rows) {
-  const kiln_dim all = t->nest->extents[t->nest->rank - 2];
+  const kiln_dim all = t->nest->extents[t->nest->tile.row_loop];
   if (!kiln_dim_is_number(all) || kiln_loop_cuts_tile(t->nest)) return true;
   return all % t->nest->tile.rows & rows;
+}
+
+/* The loops between that of the rows and the innermost one. */
+static void emit_inside(const tile *x, int depth, int rows, LLVMValueRef first_row) {
+  kiln__llvm_emitter *e = x->t->e;
+  if (depth == x->inner) {
+    emit_rows(x, rows, first_row);
+    return;
+  }
+  loop l = loop_begin(e, x->t->s->first[depth]);
+  x->t->s->counters[depth] = l.counter;
+  emit_inside(x, depth + 1, rows, first_row);
+  loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
 static void emit_row_loop(const tile *x) {
@@ -360,14 +376,14 @@ static void emit_row_loop(const tile *x) {
   LLVMValueRef end = binary(e, LLVMSub, last, left);
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
   loop l = loop_begin(e, first);
-  emit_rows(x, rows, l.counter);
+  emit_inside(x, x->row_loop + 1, rows, l.counter);
   loop_end(e, l, rows, end);
   end_if(e, behind);
   for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {
     if (some >= rows || !is_left_over(x->t, some)) continue;
     LLVMValueRef these = binary(e, LLVMAnd, left, kiln__llvm_emit_index(e, some));
     behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, these, kiln__llvm_emit_index(e, 0), ""));
-    emit_rows(x, some, end);
+    emit_inside(x, x->row_loop + 1, some, end);
     end_if(e, behind);
     end = binary(e, LLVMAdd, end, these);
   }
@@ -388,12 +404,17 @@ static void emit_outer_loops(const tile *x, int depth) {
 
 void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s) {
   const tree t = kiln__llvm_tree_of(e, s, false);
-  tile x = {.t = &t, .row_loop = e->nest->rank - 2, .vectors = vectors_of(e->nest, e->width)};
+  tile x = {.t = &t,
+            .row_loop = e->nest->tile.row_loop,
+            .inner = e->nest->rank - 1,
+            .vectors = vectors_of(e->nest, e->width)};
   s->rank = e->nest->rank;
   (void)kiln__find_contraction(e->fn, e->nest, &t.scopes, &x.c); /* it was verified */
   for (x.chains = 1; x.chains < CHAINS && e->nest->tile.rows * x.vectors * x.chains < BUSY;)
     x.chains *= 2;
+  const kiln_dim inner = e->nest->body.data[x.c.inner_open].offset;
   x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
+  if (kiln_dim_is_number(inner) && inner <= WHOLE && inner > x.unroll) x.unroll = (int)inner;
   find_moves(&x);
   emit_outer_loops(&x, 0);
 }

@@ -12,6 +12,9 @@
  * calls the kernel packs it (kiln_kernel_pack) tile i0 8    8 rows of a panel are summed in
  * registers at once
  *
+ *   strip 10     10 panels at a time stand inside of the rows' loop, with the loops that come
+ * behind it in the nest: of a convolution each tile's weights go over a strip of pixels
+ *
  * A schedule changes no result but within what `contract` allows: it has no order. What is not
  * legal is refused with its reason: a tile wants a nest whose body has perfectly nested reduce
  * loops with contractions alone, and two loops that are independent of each other; what is packed
@@ -35,12 +38,17 @@ typedef struct kiln_machine {
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
 
-enum { KILN_SCHEDULE_MAX_ROWS = 16, KILN_SCHEDULE_MAX_PANEL = 256 };
+enum {
+  KILN_SCHEDULE_MAX_ROWS = 16,
+  KILN_SCHEDULE_MAX_PANEL = 256,
+  KILN_SCHEDULE_MAX_STRIP = 1 << 20
+};
 
 typedef struct kiln_schedule_nest {
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   int tile_loop, tile;   /* 0: no tile */
+  int strip;             /* panels; 0: all stand outside of the tile's loop */
 } kiln_schedule_nest;
 
 /* Of a kernel's nests, as many as it has. */

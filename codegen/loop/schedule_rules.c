@@ -156,20 +156,22 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
       row = best_loop(nest, o.first, o.second, false);
   int load = o.second_load;
   const int swapped = best_loop(nest, o.first, o.second, true);
-  if (column < 0 || row < 0) return false;
   /* The columns are those along which the result lies. */
   bool along = false, along_swapped = false;
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst->op != KILN_LOOP_store) continue;
-    along |= inst->strides[column] == 1;
+    along |= column >= 0 && inst->strides[column] == 1;
     along_swapped |= swapped >= 0 && inst->strides[swapped] == 1;
   }
   if (!along && along_swapped) {
     column = swapped;
     row = best_loop(nest, o.second, o.first, false);
     load = o.first_load;
+    /* Windows over one channel: there is no loop that the weights alone move with. */
+    if (row < 0) row = best_loop(nest, o.first & ~(1u << column), o.second, false);
   }
+  if (column < 0 || row < 0) return false;
   if (!kiln_dim_is_number(nest->extents[column])) return false;
   const int width = kiln_loop_width(nest, m->lanes);
   /* Accumulators, the vectors, and an element of the other operand. */
@@ -180,9 +182,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   const int64_t tiles = count / rows + (count % rows != 0);
   if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
   const kiln_loop_inst *inst = &nest->body.data[load];
+  const bool lies = inst->strides[column] <= 2 || fn->buffers.data[inst->index].copy;
   *out = (kiln_schedule_nest){.panel_loop = column,
                               .panel = vectors * width,
-                              .pack = inst->strides[column] == 1 ? -1 : inst->index,
+                              .pack = lies ? -1 : inst->index,
                               .tile_loop = row,
                               .tile = rows};
   return true;
