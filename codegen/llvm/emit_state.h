@@ -234,6 +234,10 @@ void kiln__llvm_carry(const tree *t, int i, const place *p);
 /* A nest with a tile (emit_tile.c); values that the tiles of a kernel need, at most. */
 size_t kiln__llvm_tile_room(const kiln_loop_fn *fn);
 void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s);
+/* The loop of the body that instruction `open` opens, with so many rows at once. */
+void kiln__llvm_emit_body_tile(const tree *t, int open, int rows);
+/* The iterations of a loop of the body. */
+LLVMValueRef kiln__llvm_emit_extent(const tree *t, int open);
 tree kiln__llvm_tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows);
 /* An instruction that is no loop and reduces nothing. */
 void kiln__llvm_emit_straight(const tree *t, int i, const place *p);

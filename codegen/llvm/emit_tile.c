@@ -1,6 +1,7 @@
-/* emit_tile.c: nests with a tile: contractions in registers.
+/* emit_tile.c: contractions in registers: tiles of a nest's innermost loops, or of two loops of a
+ * body.
  *
- * All of the innermost loop, some vectors, and some iterations of the loop around it, the rows, are
+ * All of the inner loop, some vectors, and some iterations of the loop around it, the rows, are
  * emitted at once: each instruction once for each row and vector, or once for all rows (vectors)
  * where it does not move with them. What is contracted stands in an accumulator for each, in memory
  * that the passes make registers of. Of out[i][j] = sum of x[i][k] * w[k][j], with 2 rows and 2
@@ -11,7 +12,8 @@
  *
  * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which
  * take the iterations in turn: each waits for its last sum. Their number is the nest's, so that a
- * row's bits do not depend on the rows that it is summed with: boxes cut them anywhere. */
+ * row's bits do not depend on the rows that it is summed with: boxes cut them anywhere. Of a part
+ * of a body's columns, where it is no whole one, each vector is a tile. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -28,14 +30,18 @@ enum { ROWS = 1, VECTORS = 2, WANTED = 4 /* in the loops of the contraction */ }
 typedef struct tile {
   const tree *t;
   kiln__contraction c;
+  int begin, end; /* its instructions; of a nest all */
+  int open;       /* of the body, the rows' loop; -1: the nest's */
   int row_loop, inner; /* the rows', and the innermost one */
-  int rows, vectors, chains, unroll;
+  int rows, panel, vectors, chains, unroll;
+  LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
+  /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
+  LLVMValueRef first_column, left;
 } tile;
 
-/* In a panel. */
-static int vectors_of(const kiln_loop_nest *nest, int width) {
-  return ((int)nest->extents[nest->rank - 1] + width - 1) / width;
+static size_t room_of(const kiln_loop_nest *nest, int rows, int64_t panel) {
+  return (size_t)rows * (size_t)panel * (size_t)nest->body.count;
 }
 
 /* Vectors may have one element of a kernel's only. */
@@ -43,10 +49,14 @@ size_t kiln__llvm_tile_room(const kiln_loop_fn *fn) {
   size_t most = 0;
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
-    if (!nest->tile.rows) continue;
-    const size_t room =
-        (size_t)nest->tile.rows * (size_t)nest->extents[nest->rank - 1] * (size_t)nest->body.count;
+    size_t room = 0;
+    if (nest->tile.rows) room = room_of(nest, nest->tile.rows, nest->extents[nest->rank - 1]);
     if (room > most) most = room;
+    for (int i = 0; i < nest->body_tiles.count; i++) {
+      const kiln_loop_body_tile *of = &nest->body_tiles.data[i];
+      room = room_of(nest, of->rows, nest->body.data[of->open + 1].offset);
+      if (room > most) most = room;
+    }
   }
   return most;
 }
@@ -58,13 +68,15 @@ static LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int 
 /* -- What moves -- */
 
 static bool is_outside(const tile *x, int i) {
-  return x->t->nest->body.data[i].op != KILN_LOOP_store && x->t->s->levels[i] <= x->row_loop;
+  return x->open < 0 && x->t->nest->body.data[i].op != KILN_LOOP_store &&
+         x->t->s->levels[i] <= x->row_loop;
 }
 
 static void find_moves(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
   int *moves = x->t->e->tile_moves;
-  for (int i = 0; i < nest->body.count; i++) {
+  for (int i = 0; i < x->begin; i++) moves[i] = 0;
+  for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     moves[i] = inst->op == KILN_LOOP_store ? ROWS | VECTORS : 0;
     if (kiln_loop_has_map(inst)) {
@@ -73,7 +85,7 @@ static void find_moves(const tile *x) {
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
   }
-  for (int i = x->c.end; i >= 0; i--) {
+  for (int i = x->c.end; i >= x->begin; i--) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (i > x->c.first_open || (moves[i] & WANTED))
       for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[inst->args[a]] |= WANTED;
@@ -85,13 +97,12 @@ static void find_moves(const tile *x) {
 /* The counters stand there; `whole`: vectors have all elements. */
 static place go_to(const tile *x, int row, int vector, bool whole) {
   kiln__llvm_emitter *e = x->t->e;
-  const int width = e->width, inner = x->inner;
-  const int left = (int)x->t->nest->extents[inner] - vector * width;
+  const int width = e->width, inner = x->inner, left = x->panel - vector * width;
   place p = {.loop = inner, .reductions = e->reductions};
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
-  x->t->s->counters[inner] = kiln__llvm_emit_index(e, vector * width);
-  if (left < width && !whole) {
-    p.left = kiln__llvm_emit_index(e, left);
+  x->t->s->counters[inner] = x->left ? x->first_column : kiln__llvm_emit_index(e, vector * width);
+  if ((x->left || left < width) && !whole) {
+    p.left = x->left ? x->left : kiln__llvm_emit_index(e, left);
     p.mask = kiln__llvm_emit_mask(e, p.left);
   }
   return p;
@@ -113,7 +124,7 @@ static void emit_before(const tile *x) {
     for (int vector = 0; vector < x->vectors; vector++) {
       const place p = go_to(x, row, vector, false);
       e->values = values_at(x, e->tile_values, row, vector);
-      for (int i = 0; i < x->c.first_open; i++) {
+      for (int i = x->begin; i < x->c.first_open; i++) {
         if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
             !take_known(x, e->tile_values, i, row, vector))
           kiln__llvm_emit_straight(x->t, i, &p);
@@ -125,7 +136,7 @@ static void emit_before(const tile *x) {
 /* -- Contractions -- */
 
 static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
-  return inst->op == KILN_LOOP_load && inst->index == x->t->nest->tile.packed;
+  return x->open < 0 && inst->op == KILN_LOOP_load && inst->index == x->t->nest->tile.packed;
 }
 
 /* Addresses at the first iteration of the body's loops, and accumulators. */
@@ -146,7 +157,7 @@ static void begin_contractions(const tile *x) {
                           kiln_loop_size(inst->dtype));
         } else if (!take_known(x, e->tile_places, i, row, vector)) {
           (void)go_to(x, row, vector, true);
-          to[i] = address_of(e, x->t->s, inst, x->t->nest->rank);
+          to[i] = address_of(e, x->t->s, inst, x->row_loop + 2);
         }
       }
     }
@@ -168,7 +179,7 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   LLVMValueRef index = kiln__llvm_emit_index(e, 0);
-  for (int d = x->t->nest->rank; d < x->t->nest->rank + x->c.loops; d++) {
+  for (int d = x->row_loop + 2; d < x->row_loop + 2 + x->c.loops; d++) {
     if (inst->strides[d] == 0) continue;
     LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
@@ -230,7 +241,7 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
 
 static void emit_loops(const tile *x, int number) {
   kiln__llvm_emitter *e = x->t->e;
-  const int depth = x->t->nest->rank + number;
+  const int depth = x->row_loop + 2 + number;
   const kiln_dim extent = x->t->nest->body.data[x->c.first_open + number].offset;
   if (number == x->c.loops - 1) {
     emit_inner_loop(x, depth, extent);
@@ -276,10 +287,11 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
   place p = {.loop = inner, .reductions = e->reductions, .left = left};
   if (left) p.mask = kiln__llvm_emit_mask(e, left);
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
-  x->t->s->counters[inner] = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
+  x->t->s->counters[inner] =
+      x->left ? x->first_column : binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
   LLVMValueRef at = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, x->vectors));
   at = binary(e, LLVMMul, binary(e, LLVMAdd, at, vector), kiln__llvm_emit_index(e, e->width));
-  for (int i = 0; i < x->t->nest->body.count; i++) {
+  for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (inst->op == KILN_LOOP_contract) {
       e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
@@ -295,29 +307,31 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
 static LLVMValueRef columns_left(const tile *x) {
   const kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_tile *of = &x->t->nest->tile;
-  const int64_t panel = x->t->nest->extents[x->inner];
-  LLVMValueRef all = kiln__llvm_emit_index(e, panel);
-  if (!of->columns) return all;
+  LLVMValueRef all = kiln__llvm_emit_index(e, x->panel);
+  if (x->left) return x->left;
+  if (x->open >= 0 || !of->columns) return all;
   LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
   return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
 }
 
 static void emit_behind(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
-  const int64_t panel = x->t->nest->extents[x->inner], columns = x->t->nest->tile.columns;
+  const int64_t columns = x->open < 0 ? x->t->nest->tile.columns : 0;
   LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
   LLVMValueRef left = columns_left(x);
   LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
   LLVMValueRef rest = LL->BuildBinOp(BUILD, LLVMURem, left, width, "");
   loop rows = loop_begin(e, zero);
-  if (panel >= e->width) {
+  if (x->panel >= e->width && !x->left) {
     LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, whole, ""));
     loop l = loop_begin(e, zero);
     emit_element(x, rows.counter, l.counter, NULL);
     loop_end(e, l, 1, whole);
     end_if(e, behind);
   }
-  if (panel % e->width != 0 || columns % e->width != 0) {
+  if (x->left) {
+    emit_element(x, rows.counter, zero, left);
+  } else if (x->panel % e->width != 0 || columns % e->width != 0) {
     LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, rest, zero, ""));
     emit_element(x, rows.counter, whole, rest);
     end_if(e, behind);
@@ -348,10 +362,17 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
 }
 
 /* Whether that many rows are ever left over: boxes cut anywhere, where they cut. */
-static bool is_left_over(const tree *t, int rows) {
-  const kiln_dim all = t->nest->extents[t->nest->tile.row_loop];
-  if (!kiln_dim_is_number(all) || kiln_loop_cuts_tile(t->nest)) return true;
-  return all % t->nest->tile.rows & rows;
+static bool is_left_over(const tile *x, int rows) {
+  const kiln_loop_nest *nest = x->t->nest;
+  const kiln_loop_inst *rows_loop = x->open < 0 ? NULL : &nest->body.data[x->open];
+  const kiln_dim all = rows_loop ? rows_loop->offset : nest->extents[x->row_loop];
+  if (!kiln_dim_is_number(all) || (!rows_loop && kiln_loop_cuts_tile(nest))) return true;
+  int64_t left = all % x->rows;
+  if (rows_loop && kiln_loop_is_part(rows_loop)) {
+    if (!kiln_dim_is_number(rows_loop->imm.step)) return true;
+    left |= rows_loop->imm.step % all % x->rows;
+  }
+  return left & rows;
 }
 
 /* The loops between that of the rows and the innermost one. */
@@ -369,8 +390,8 @@ static void emit_inside(const tile *x, int depth, int rows, LLVMValueRef first_r
 
 static void emit_row_loop(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
-  const int rows = x->t->nest->tile.rows;
-  LLVMValueRef first = x->t->s->first[x->row_loop], last = x->t->s->last[x->row_loop];
+  const int rows = x->rows;
+  LLVMValueRef first = x->first, last = x->last;
   LLVMValueRef left = LL->BuildBinOp(BUILD, LLVMURem, binary(e, LLVMSub, last, first),
                                      kiln__llvm_emit_index(e, rows), "");
   LLVMValueRef end = binary(e, LLVMSub, last, left);
@@ -380,7 +401,7 @@ static void emit_row_loop(const tile *x) {
   loop_end(e, l, rows, end);
   end_if(e, behind);
   for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {
-    if (some >= rows || !is_left_over(x->t, some)) continue;
+    if (some >= rows || !is_left_over(x, some)) continue;
     LLVMValueRef these = binary(e, LLVMAnd, left, kiln__llvm_emit_index(e, some));
     behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, these, kiln__llvm_emit_index(e, 0), ""));
     emit_inside(x, x->row_loop + 1, some, end);
@@ -389,9 +410,11 @@ static void emit_row_loop(const tile *x) {
   }
 }
 
-static void emit_outer_loops(const tile *x, int depth) {
+static void emit_outer_loops(tile *x, int depth) {
   kiln__llvm_emitter *e = x->t->e;
   if (depth == x->row_loop) {
+    x->first = x->t->s->first[depth];
+    x->last = x->t->s->last[depth];
     emit_row_loop(x);
     return;
   }
@@ -402,19 +425,59 @@ static void emit_outer_loops(const tile *x, int depth) {
   loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
-void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s) {
-  const tree t = kiln__llvm_tree_of(e, s, false);
-  tile x = {.t = &t,
-            .row_loop = e->nest->tile.row_loop,
-            .inner = e->nest->rank - 1,
-            .vectors = vectors_of(e->nest, e->width)};
-  s->rank = e->nest->rank;
-  (void)kiln__find_contraction(e->fn, e->nest, &t.scopes, &x.c); /* it was verified */
-  for (x.chains = 1; x.chains < CHAINS && e->nest->tile.rows * x.vectors * x.chains < BUSY;)
-    x.chains *= 2;
-  const kiln_dim inner = e->nest->body.data[x.c.inner_open].offset;
+static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
+  const kiln_loop_nest *nest = t->nest;
+  const int width = t->e->width, column_open = open < 0 ? -1 : open + 1;
+  tile x = {.t = t, .open = open, .rows = rows, .panel = (int)panel};
+  x.vectors = (x.panel + width - 1) / width;
+  x.begin = column_open + 1;
+  x.end = open < 0 ? nest->body.count : t->scopes.end[column_open];
+  x.row_loop = open < 0 ? nest->tile.row_loop : t->scopes.depth[open];
+  x.inner = open < 0 ? nest->rank - 1 : x.row_loop + 1;
+  (void)kiln__find_contraction(t->e->fn, nest, &t->scopes, column_open, &x.c); /* verified */
+  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
+  const kiln_dim inner = nest->body.data[x.c.inner_open].offset;
   x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
   if (kiln_dim_is_number(inner) && inner <= WHOLE && inner > x.unroll) x.unroll = (int)inner;
   find_moves(&x);
+  return x;
+}
+
+void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s) {
+  const tree t = kiln__llvm_tree_of(e, s, false);
+  tile x = make_tile(&t, -1, e->nest->tile.rows, e->nest->extents[e->nest->rank - 1]);
+  s->rank = e->nest->rank;
   emit_outer_loops(&x, 0);
+}
+
+/* Vectors of the columns one at a time. */
+static void emit_part(const tile *whole, LLVMValueRef columns) {
+  kiln__llvm_emitter *e = whole->t->e;
+  tile x = *whole;
+  x.vectors = 1;
+  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  x.first_column = l.counter;
+  x.left = least(e, binary(e, LLVMSub, columns, l.counter), kiln__llvm_emit_index(e, e->width));
+  emit_row_loop(&x);
+  loop_end(e, l, e->width, columns);
+}
+
+void kiln__llvm_emit_body_tile(const tree *t, int open, int rows) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *column_loop = &t->nest->body.data[open + 1];
+  tile x = make_tile(t, open, rows, column_loop->offset);
+  x.first = kiln__llvm_emit_index(e, 0);
+  x.last = kiln__llvm_emit_extent(t, open);
+  if (!kiln_loop_is_part(column_loop)) {
+    emit_row_loop(&x);
+    return;
+  }
+  LLVMValueRef columns = kiln__llvm_emit_extent(t, open + 1);
+  LLVMValueRef panel = kiln__llvm_emit_index(e, x.panel);
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntEQ, columns, panel, ""));
+  emit_row_loop(&x);
+  end_if(e, behind);
+  behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, columns, panel, ""));
+  emit_part(&x, columns);
+  end_if(e, behind);
 }

@@ -171,6 +171,16 @@ static void emit_store(const tree *t, int number, const place *p) {
 
 static void emit_range(const tree *t, int begin, int end, const place *p);
 
+LLVMValueRef kiln__llvm_emit_extent(const tree *t, int open) {
+  const kiln__llvm_emitter *e = t->e;
+  const kiln_loop_inst *inst = &t->nest->body.data[open];
+  LLVMValueRef extent = kiln__llvm_emit_dim(e, inst->offset);
+  if (!kiln_loop_is_part(inst)) return extent;
+  LLVMValueRef before = binary(e, LLVMMul, t->s->counters[inst->index], extent);
+  LLVMValueRef all = kiln__llvm_emit_dim(e, inst->imm.step);
+  return least(e, binary(e, LLVMSub, all, before), extent);
+}
+
 /* One step of a loop of rows, its first iteration being `at`. */
 static void emit_step(const tree *t, int open, LLVMValueRef at, place *p) {
   t->s->counters[t->scopes.depth[open]] = at;
@@ -283,13 +293,14 @@ static void emit_iterations(const tree *t, int open, range r, const place *p) {
 
 static void emit_body_loop(const tree *t, int open, const place *p) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dim extent = t->nest->body.data[open].offset;
+  const kiln_loop_inst *inst = &t->nest->body.data[open];
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) kiln__llvm_begin_reduction(t, i);
     if (kiln__llvm_carries_in(t, i, open)) kiln__llvm_begin_scan(t, i);
   }
-  const int64_t count = kiln_dim_is_number(extent) ? extent : -1;
-  const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_dim(e, extent), count};
+  const bool known = kiln_dim_is_number(inst->offset) && !kiln_loop_is_part(inst);
+  const range all = {kiln__llvm_emit_index(e, 0), kiln__llvm_emit_extent(t, open),
+                     known ? inst->offset : -1};
   emit_iterations(t, open, all, p);
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     if (begins_with(t, i, open)) kiln__llvm_end_reduction(t, i);
@@ -315,11 +326,23 @@ void kiln__llvm_emit_straight(const tree *t, int i, const place *p) {
   }
 }
 
+/* Rows of the tile whose loop it opens; 0: it does not. */
+static int tile_of(const tree *t, int open) {
+  for (int i = 0; i < t->nest->body_tiles.count; i++)
+    if (t->nest->body_tiles.data[i].open == open) return t->nest->body_tiles.data[i].rows;
+  return 0;
+}
+
 static void emit_range(const tree *t, int begin, int end, const place *p) {
   for (int i = begin; i < end; i++) {
     const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i)) {
-      emit_body_loop(t, i, p);
+      const int rows = tile_of(t, i);
+      if (rows) {
+        kiln__llvm_emit_body_tile(t, i, rows);
+      } else {
+        emit_body_loop(t, i, p);
+      }
       i = t->scopes.end[i];
     } else if (kiln_loop_reduces(inst->op)) {
       kiln__llvm_accumulate(t, i, p);

@@ -6,6 +6,7 @@
 
 bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
   if (nest->tile.rows) return false;
+  if (nest->body_tiles.count) return true;
   int body = 0, outer = 0, depth = nest->rank;
   bool loops = false;
   for (int i = 0; i < nest->body.count; i++) {
@@ -230,7 +231,8 @@ static void add_part(parts *p, kiln_dim runs, double cost) {
 
 /* In the loops of a tile loads cost nothing beside the products. */
 static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, bool in_loop) {
-  const bool in_tile = nest->tile.rows && in_loop;
+  const bool in_tile =
+      (nest->tile.rows && in_loop) || (nest->body_tiles.count && kiln_loop_multiplies(inst->op));
   return !in_tile ? kiln_loop_inst_cost(inst) : kiln_loop_multiplies(inst->op) ? TILE_COST : 0;
 }
 
@@ -308,6 +310,10 @@ static void count_symbols(const kiln_loop_fn *fn, int count, const kiln_dim *all
   }
 }
 
+static bool has_step(const kiln_loop_inst *inst) {
+  return inst->op == KILN_LOOP_gather || kiln_loop_is_part(inst);
+}
+
 int kiln_loop_symbol_count(const kiln_loop_fn *fn) {
   int symbols = 0;
   for (int i = 0; i < fn->buffers.count; i++) {
@@ -322,7 +328,7 @@ int kiln_loop_symbol_count(const kiln_loop_fn *fn) {
       const kiln_loop_inst *inst = &nest->body.data[i];
       count_symbols(fn, 1, &inst->offset, &symbols);
       count_symbols(fn, KILN_LOOP_MAX_RANK, inst->strides, &symbols);
-      if (inst->op == KILN_LOOP_gather) count_symbols(fn, 1, &inst->imm.step, &symbols);
+      if (has_step(inst)) count_symbols(fn, 1, &inst->imm.step, &symbols);
     }
   }
   return symbols;
@@ -354,7 +360,7 @@ static void flatten_nest(dim_list *list, kiln_loop_nest *nest) {
     inst->offset = flat_dim(list, inst->offset);
     for (int d = 0; d < KILN_LOOP_MAX_RANK; d++)
       inst->strides[d] = flat_dim(list, inst->strides[d]);
-    if (inst->op == KILN_LOOP_gather) inst->imm.step = flat_dim(list, inst->imm.step);
+    if (has_step(inst)) inst->imm.step = flat_dim(list, inst->imm.step);
   }
 }
 

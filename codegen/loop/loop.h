@@ -12,8 +12,9 @@
  *             from one to the next, `cumsum f64 %3` the sum of all %3 so far
  *
  * A value is seen where it stands and in the loops further in, behind it. Nothing that a nest
- * stores is loaded by another; within one, a local buffer is stored in one loop and loaded at the
- * same places behind it. cat is a split of the domain, chunk an offset, promotion a cast.
+ * stores is loaded by another; within one, a local buffer is stored in one loop and loaded behind
+ * it: at the same places, or, where all of it is stored, at any. cat is a split of the domain,
+ * chunk an offset, promotion a cast.
  *
  * A load may also move with data: an index that is checked adds to the map's place. An embedding's
  * rows of 64 are
@@ -96,14 +97,15 @@ typedef struct kiln_loop_inst {
   kiln_dtype dtype; /* of the result; of what is stored */
   int args[3];      /* instructions of the same body, before this one */
   int index;        /* load, gather, store: buffer; scalar: its number; REDUCE, FIND: how many
-                     * loops */
+                     * loops; OPEN, set by a schedule alone: the loop whose counter says which part
+                     * of `imm.step` iterations it goes through; else -1 */
   kiln_dim offset;  /* of a map: load, gather, store: elements from the buffer's first, and index;
                      * OPEN: iterations; dim: it; check: what the index is below */
   kiln_dim strides[KILN_LOOP_MAX_RANK]; /* of the nest's loops, then of those open in the body */
   union {
     int64_t i;     /* const of I and B */
     double f;      /* const of F */
-    kiln_dim step; /* gather: elements of the buffer for one of the index */
+    kiln_dim step; /* gather: elements of the buffer for one of the index; OPEN: see index */
   } imm;
 } kiln_loop_inst;
 
@@ -117,12 +119,20 @@ typedef struct kiln_loop_tile {
   int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */
 } kiln_loop_tile;
 
+/* The same of two loops of the body: the one that instruction `open` opens holds the other alone.
+ */
+typedef struct kiln_loop_body_tile {
+  int open, rows;
+} kiln_loop_body_tile;
+
 typedef struct kiln_loop_nest {
   int rank;                             /* with the loops of the body at most KILN_LOOP_MAX_RANK */
   int open;                             /* loops of the body that are not closed yet */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
   KILN_VEC(kiln_loop_inst) body;
-  kiln_loop_tile tile; /* set by a schedule alone; no part of the text */
+  /* Set by a schedule alone; no part of the text. */
+  kiln_loop_tile tile;
+  KILN_VEC(kiln_loop_body_tile) body_tiles; /* in the order of the text */
 } kiln_loop_nest;
 
 /* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
@@ -244,6 +254,11 @@ static inline bool kiln_loop_reduces(kiln_loop_opcode op) {
 /* Whether its value hangs on the iterations before. */
 static inline bool kiln_loop_carries(kiln_loop_opcode op) {
   return kiln_loop_ops[op].rule == KILN_LOOP_RULE_SCAN;
+}
+
+/* Whether it opens a loop over the iterations of one part: of `offset`, or what is left of them. */
+static inline bool kiln_loop_is_part(const kiln_loop_inst *inst) {
+  return kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_OPEN && inst->index >= 0;
 }
 
 /* Whether what is reduced are products of two. */

@@ -10,7 +10,33 @@
 
 /* -- Text -- */
 
-static bool is_empty(const kiln_schedule_nest *n) { return n->panel == 0; }
+static bool is_empty(const kiln_schedule_nest *n) {
+  return n->panel == 0 && n->block == 0 && n->body_count == 0;
+}
+
+static void print_tile(kiln_text *text, const kiln_schedule_nest *n, int number,
+                       const kiln_schedule_tile *t) {
+  kiln_text_printf(text, "  nest %d: panel l%d %d", number, t->panel_loop, t->panel);
+  if (t->stage >= 0) kiln_text_printf(text, ", stage b%d", t->stage);
+  if (t->tile_loop < 0) {
+    kiln_text_printf(text, ", tile i%d %d\n", n->block_loop, t->tile);
+  } else {
+    kiln_text_printf(text, ", tile l%d %d\n", t->tile_loop, t->tile);
+  }
+}
+
+static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number) {
+  if (n->panel) {
+    kiln_text_printf(text, "  nest %d: panel i%d %d", number, n->panel_loop, n->panel);
+    if (n->pack >= 0) kiln_text_printf(text, ", pack b%d", n->pack);
+    if (n->tile) kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
+    if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
+    kiln_text_putc(text, '\n');
+  }
+  if (n->block)
+    kiln_text_printf(text, "  nest %d: block i%d %d\n", number, n->block_loop, n->block);
+  for (int k = 0; k < n->body_count; k++) print_tile(text, n, number, &n->body[k]);
+}
 
 kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena) {
   kiln_text text = kiln_text_in(arena);
@@ -20,11 +46,7 @@ kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena) {
     if (is_empty(n)) continue;
     if (!any) kiln_text_puts(&text, "schedule {\n");
     any = true;
-    kiln_text_printf(&text, "  nest %d: panel i%d %d", i, n->panel_loop, n->panel);
-    if (n->pack >= 0) kiln_text_printf(&text, ", pack b%d", n->pack);
-    if (n->tile) kiln_text_printf(&text, ", tile i%d %d", n->tile_loop, n->tile);
-    if (n->strip) kiln_text_printf(&text, ", strip %d", n->strip);
-    kiln_text_putc(&text, '\n');
+    print_nest(&text, n, i);
   }
   if (any) kiln_text_puts(&text, "}\n");
   return kiln_text_str(&text);
@@ -52,23 +74,34 @@ static kiln_status *parse_number(kiln_cursor *c, const char *word, int64_t most,
   return NULL;
 }
 
-static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_schedule *schedule) {
-  int number;
-  KILN_TRY(parse_number(c, "nest", schedule->count, &number));
-  kiln_schedule_nest *n = &schedule->nests[number];
-  if (!is_empty(n)) FAIL(c, "nest %d has a schedule already", number);
-  if (!kiln_cursor_accept(c, ":")) FAIL(c, "':' was expected");
-  if (!kiln_cursor_accept(c, "panel")) FAIL(c, "'panel' was expected");
-  KILN_TRY(parse_number(c, "i", KILN_LOOP_MAX_RANK, &n->panel_loop));
+/* A loop of the nest, whose letter is i, or of the body, l. */
+static kiln_status *parse_loop(kiln_cursor *c, int *out_loop, bool *out_in_body) {
+  kiln_cursor_skip(c);
+  *out_in_body = kiln_cursor_peek(c) == 'l';
+  return *out_in_body ? parse_number(c, "l", KILN_LOOP_MAX_INSTS, out_loop)
+                      : parse_number(c, "i", KILN_LOOP_MAX_RANK, out_loop);
+}
+
+static kiln_status *parse_tile(kiln_cursor *c, int *out_loop, bool *out_in_body, int *out_tile) {
+  KILN_TRY(parse_loop(c, out_loop, out_in_body));
+  KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_ROWS + 1, out_tile));
+  if (*out_tile == 0) FAIL(c, "a tile of nothing");
+  return NULL;
+}
+
+/* Behind the panel's loop. */
+static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int number,
+                                    kiln_schedule_nest *n) {
+  bool in_body = false;
+  if (n->panel) FAIL(c, "nest %d has a schedule already", number);
   KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_PANEL + 1, &n->panel));
   if (n->panel == 0) FAIL(c, "a panel of nothing");
   while (kiln_cursor_accept(c, ",")) {
     if (n->pack < 0 && kiln_cursor_accept(c, "pack")) {
       KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->pack));
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
-      KILN_TRY(parse_number(c, "i", KILN_LOOP_MAX_RANK, &n->tile_loop));
-      KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_ROWS + 1, &n->tile));
-      if (n->tile == 0) FAIL(c, "a tile of nothing");
+      KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
+      if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
     } else if (!n->strip && kiln_cursor_accept(c, "strip")) {
       KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
       if (n->strip == 0) FAIL(c, "a strip of nothing");
@@ -76,6 +109,56 @@ static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_sche
       FAIL(c, "'pack', 'tile' or 'strip' was expected, once each");
     }
   }
+  return NULL;
+}
+
+static kiln_status *parse_body_tile(kiln_cursor *c, const kiln_loop_fn *fn, kiln_schedule_tile *t,
+                                    int *out_block_loop) {
+  bool in_body = false;
+  KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_PANEL + 1, &t->panel));
+  if (t->panel == 0) FAIL(c, "a panel of nothing");
+  while (kiln_cursor_accept(c, ",")) {
+    if (t->stage < 0 && kiln_cursor_accept(c, "stage")) {
+      KILN_TRY(parse_number(c, "b", fn->buffers.count, &t->stage));
+    } else if (!t->tile && kiln_cursor_accept(c, "tile")) {
+      KILN_TRY(parse_tile(c, &t->tile_loop, &in_body, &t->tile));
+      if (in_body) continue;
+      *out_block_loop = t->tile_loop;
+      t->tile_loop = -1;
+    } else {
+      FAIL(c, "'stage' or 'tile' was expected, once each");
+    }
+  }
+  return NULL;
+}
+
+static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_schedule *schedule,
+                               kiln_arena *arena) {
+  int number, loop, block_loop = -1;
+  bool in_body;
+  KILN_TRY(parse_number(c, "nest", schedule->count, &number));
+  kiln_schedule_nest *n = &schedule->nests[number];
+  if (!kiln_cursor_accept(c, ":")) FAIL(c, "':' was expected");
+  if (kiln_cursor_accept(c, "block")) {
+    if (n->block) FAIL(c, "nest %d has blocks already", number);
+    KILN_TRY(parse_number(c, "i", KILN_LOOP_MAX_RANK, &n->block_loop));
+    KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_BLOCK + 1, &n->block));
+    if (n->block == 0) FAIL(c, "a block of nothing");
+    return NULL;
+  }
+  if (!kiln_cursor_accept(c, "panel")) FAIL(c, "'panel' or 'block' was expected");
+  KILN_TRY(parse_loop(c, &loop, &in_body));
+  if (!in_body) {
+    n->panel_loop = loop;
+    return parse_nest_tile(c, fn, number, n);
+  }
+  if (n->body_count == KILN_SCHEDULE_MAX_TILES) FAIL(c, "too many tiles");
+  if (!n->body) n->body = KILN_NEW_ARRAY(arena, kiln_schedule_tile, KILN_SCHEDULE_MAX_TILES);
+  kiln_schedule_tile *t = &n->body[n->body_count++];
+  *t = (kiln_schedule_tile){.panel_loop = loop, .stage = -1, .tile_loop = -1};
+  KILN_TRY(parse_body_tile(c, fn, t, &block_loop));
+  if (block_loop >= 0 && (!n->block || n->block_loop != block_loop))
+    FAIL(c, "i%d has no blocks", block_loop);
   return NULL;
 }
 
@@ -95,7 +178,7 @@ kiln_status *kiln_schedule_parse(kiln_str text, const kiln_loop_fn *fn, kiln_are
   if (c->at == c->end) return NULL;
   if (!kiln_cursor_accept(c, "schedule") || !kiln_cursor_accept(c, "{"))
     FAIL(c, "'schedule {' was expected");
-  while (!kiln_cursor_accept(c, "}")) KILN_TRY(parse_nest(c, fn, out_schedule));
+  while (!kiln_cursor_accept(c, "}")) KILN_TRY(parse_nest(c, fn, out_schedule, arena));
   kiln_cursor_skip(c);
   if (c->at != c->end) FAIL(c, "more behind the schedule");
   return kiln_schedule_verify(fn, out_schedule, arena);
@@ -108,13 +191,15 @@ static bool is_local(const kiln_loop_fn *fn, const kiln_loop_inst *inst) {
 }
 
 const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
-                                   const kiln_loop_scopes *scopes, kiln__contraction *out) {
+                                   const kiln_loop_scopes *scopes, int open,
+                                   kiln__contraction *out) {
+  const int begin = open + 1, end = open < 0 ? nest->body.count : scopes->end[open];
   *out = (kiln__contraction){.first_open = -1};
   bool any = false;
-  for (int i = 0; i < nest->body.count; i++) {
+  for (int i = begin; i < end; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    const bool inside = scopes->parent[i] >= 0;
-    if (is_local(fn, inst)) return "it has a local buffer";
+    const bool inside = scopes->parent[i] != open;
+    if (open < 0 && is_local(fn, inst)) return "it has a local buffer";
     if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_OPEN) {
       if (inst->op != KILN_LOOP_reduce) return "its body has a loop that reduces nothing";
       if (out->first_open >= 0 && (!inside || out->inner_open != i - 1))
@@ -189,6 +274,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_nest *nest = fn->nests.data[number];
   kiln__contraction c;
   if (is_empty(s)) return NULL;
+  if (s->block || s->body_count) return kiln__schedule_verify_body(fn, number, s, scratch);
   if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
   if (!s->tile) REFUSE(number, "panels without a tile");
   if (s->tile_loop >= nest->rank || s->tile_loop == s->panel_loop)
@@ -196,7 +282,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   if (!is_number(nest->extents[s->panel_loop]))
     REFUSE(number, "i%d has panels, but its iterations are no number", s->panel_loop);
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
-  const char *why = kiln__find_contraction(fn, nest, &scopes, &c);
+  const char *why = kiln__find_contraction(fn, nest, &scopes, -1, &c);
   if (why) REFUSE(number, "no tile: %s", why);
   if (nest->rank + c.loops + (s->strip > 0) >= KILN_LOOP_MAX_RANK)
     REFUSE(number, "too many loops for panels");
@@ -384,7 +470,7 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   kiln_kernel_pack *pack = NULL;
   kiln__contraction c;
   int load = -1;
-  (void)kiln__find_contraction(fn, from, &scopes, &c);
+  (void)kiln__find_contraction(fn, from, &scopes, -1, &c);
   if (s->pack >= 0) {
     load = only_load(fn, number, s->pack);
     pack = &packs[(*pack_count)++];
@@ -423,6 +509,8 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
     const kiln_schedule_nest *s = &schedule->nests[i];
     if (is_empty(s)) {
       kiln_vec_push(arena, &to->nests, fn->nests.data[i]);
+    } else if (!s->panel) {
+      kiln_vec_push(arena, &to->nests, kiln__schedule_apply_body(to, fn->nests.data[i], s));
     } else {
       schedule_nest(to, fn, i, s, packs, &out.pack_count);
     }

@@ -14,6 +14,20 @@
  *
  *   strip 10     10 panels at a time stand inside of the rows' loop, with the loops that come
  * behind it in the nest: of a convolution each tile's weights go over a strip of pixels
+ * Loops of the body have tiles too. They are named by their order in the text, l0 and on; of a nest
+ * over rows with `for T { reduce D { contract } .. }` in its body, between other loops, this makes
+ *
+ *   nest 0: block i2 64
+ *   nest 0: panel l0 24, stage b1, tile i2 4
+ *
+ *   block i2 64     a loop over blocks of 64 rows, and in the body one over the rows of a block
+ *                   around each of its parts: the loop with the tile, what stands before it, and
+ *                   what stands behind it; local buffers that parts hand on have a row for each
+ *   panel l0 24     the columns are cut into panels of 24, the last of which may be less; the loop
+ *                   over panels is around the one over rows
+ *   stage b1        what the columns move of b1 is copied for each panel: [d][24], in a local
+ * buffer tile i2 4       4 rows of a panel are summed at once. `tile l0 4, panel l1 24` wants a
+ * loop l0 that holds l1 alone
  *
  * A schedule changes no result but within what `contract` allows: it has no order. What is not
  * legal is refused with its reason: a tile wants a nest whose body has perfectly nested reduce
@@ -41,14 +55,26 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
 enum {
   KILN_SCHEDULE_MAX_ROWS = 16,
   KILN_SCHEDULE_MAX_PANEL = 256,
-  KILN_SCHEDULE_MAX_STRIP = 1 << 20
+  KILN_SCHEDULE_MAX_STRIP = 1 << 20,
+  KILN_SCHEDULE_MAX_BLOCK = 4096,
+  KILN_SCHEDULE_MAX_TILES = 64 /* of a body */
 };
+
+/* Of two loops of the body, or of the nest's loop with blocks and one of the body. */
+typedef struct kiln_schedule_tile {
+  int panel_loop, panel; /* of the body's loops, from 0, in the order of the text */
+  int stage;             /* buffer; -1: none */
+  int tile_loop, tile;   /* -1: the nest's loop with blocks */
+} kiln_schedule_tile;
 
 typedef struct kiln_schedule_nest {
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   int tile_loop, tile;   /* 0: no tile */
   int strip;             /* panels; 0: all stand outside of the tile's loop */
+  int block_loop, block; /* 0: no blocks */
+  int body_count;        /* tiles of the body, in the order of the text */
+  kiln_schedule_tile *body;
 } kiln_schedule_nest;
 
 /* Of a kernel's nests, as many as it has. */
@@ -85,7 +111,7 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
 kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena,
                                   kiln_scheduled *out_scheduled) KILN_MUST_USE;
 
-/* -- Between schedule.c and schedule_rules.c -- */
+/* -- Between schedule.c, schedule_body.c and schedule_rules.c -- */
 
 /* One that says nothing of any nest. */
 kiln_schedule kiln__schedule_nothing(const kiln_loop_fn *fn, kiln_arena *arena);
@@ -94,6 +120,16 @@ typedef struct kiln__contraction {
   int first_open, inner_open, end; /* the outermost and innermost loop, the outermost's end */
   int loops;
 } kiln__contraction;
-/* NULL, or why it is none. */
+/* Of the loop of the body that instruction `open` opens; -1: of the nest. NULL, or why it is none.
+ */
 const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
-                                   const kiln_loop_scopes *scopes, kiln__contraction *out);
+                                   const kiln_loop_scopes *scopes, int open,
+                                   kiln__contraction *out);
+/* schedule_body.c: blocks and tiles of the body: what is legal, and the nest that they make. */
+kiln_status *kiln__schedule_verify_body(const kiln_loop_fn *fn, int number,
+                                        const kiln_schedule_nest *s,
+                                        kiln_arena *scratch) KILN_MUST_USE;
+kiln_loop_nest *kiln__schedule_apply_body(kiln_loop_fn *to, const kiln_loop_nest *from,
+                                          const kiln_schedule_nest *s);
+/* The instruction that opens a loop of the body; -1: there is none. */
+int kiln__loop_of_body(const kiln_loop_nest *nest, int loop);

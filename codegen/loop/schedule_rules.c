@@ -3,6 +3,7 @@
  * A contraction is a tile of rows by vectors in registers: each iteration of its loops reads
  * `vectors` vectors of one operand and one element for each row of the other, for rows * vectors
  * multiplications and additions. */
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -191,25 +192,209 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   return true;
 }
 
+/* -- Contractions of the body -- */
+
+enum { MOST_ROWS = 72, LONG = 512 /* what a symbol is taken for */, LATENCY = 4 /* of a sum */ };
+
+/* A loop of the body whose iterations are results of contractions. */
+typedef struct product {
+  int loop, open; /* its number, and its instruction */
+  int rows;       /* the loop of the body that holds it alone; -1 */
+  int loads[2];   /* of the operands */
+} product;
+
+static bool is_local(const kiln_loop_fn *fn, const kiln_loop_inst *inst) {
+  return inst->index >= fn->input_count + fn->output_count;
+}
+
+/* Behind which the first one comes. */
+static product before_all(void) { return (product){.loop = -1, .open = -1}; }
+
+/* The next product behind one; false: there is none. */
+static bool next_product(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                         const kiln_loop_scopes *scopes, product *p) {
+  kiln__contraction c;
+  for (int i = p->open + 1, loop = p->loop; i < nest->body.count; i++) {
+    const kiln_loop_opcode op = nest->body.data[i].op;
+    loop += kiln_loop_ops[op].rule == KILN_LOOP_RULE_OPEN;
+    if (op != KILN_LOOP_for || kiln__find_contraction(fn, nest, scopes, i, &c)) continue;
+    const kiln_loop_inst *only = NULL;
+    for (int k = c.inner_open; k < c.end; k++) {
+      const kiln_loop_inst *inst = &nest->body.data[k];
+      if (inst->op != KILN_LOOP_contract) continue;
+      if (only) return false;
+      only = inst;
+    }
+    const int around = scopes->parent[i];
+    const bool alone = around >= 0 && around == i - 1 &&
+                       nest->body.data[around].op == KILN_LOOP_for &&
+                       scopes->end[around] == scopes->end[i] + 1;
+    *p = (product){.loop = loop, .open = i, .rows = alone ? loop - 1 : -1};
+    for (int a = 0; a < 2; a++) p->loads[a] = load_of(nest, only->args[a]);
+    return p->loads[0] >= 0 && p->loads[1] >= 0;
+  }
+  return false;
+}
+
+/* Which operand the columns move, where the rows move the other alone: their loop has that depth.
+ * Local buffers that hold a row do so too. -1: none. */
+static int column_operand(const kiln_loop_fn *fn, const kiln_loop_nest *nest, const product *p,
+                          int column, int row) {
+  for (int a = 0; a < 2; a++) {
+    const kiln_loop_inst *x = &nest->body.data[p->loads[a]], *y = &nest->body.data[p->loads[!a]];
+    const bool rows = y->strides[row] != 0 || (row < nest->rank && is_local(fn, y));
+    const bool fixed = x->strides[row] == 0 && !(row < nest->rank && is_local(fn, x));
+    if (x->strides[column] != 0 && fixed && rows && y->strides[column] == 0) return a;
+  }
+  return -1;
+}
+
+static int rows_for(int vectors, int registers) {
+  const int rows = (registers - 1 - vectors) / vectors;
+  return rows < 1 ? 1 : rows > 8 ? 8 : rows;
+}
+
+/* Cycles for a vector of a row, where two additions and two loads begin in each. */
+static double cycles_of(int vectors, int rows) {
+  const double chains = vectors * rows, loads = (vectors + rows) / 2.0 / chains;
+  return fmax(0.5, fmax(loads, LATENCY / chains));
+}
+
+/* Vectors that are left over are tiles of their own, with as many rows. */
+static int body_vectors(int64_t columns, int width, int registers) {
+  const int64_t vectors = (columns + width - 1) / width;
+  int best = 1;
+  double least = INFINITY;
+  for (int v = 3; v >= 1; v--) {
+    const int rows = rows_for(v, registers);
+    const double cost =
+        (double)(vectors / v * v) * cycles_of(v, rows) + (double)(vectors % v) * cycles_of(1, rows);
+    if (cost >= least) continue;
+    least = cost;
+    best = v;
+  }
+  return best;
+}
+
+static bool choose_tile(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                        const kiln_loop_scopes *scopes, const product *p, const kiln_machine *m,
+                        int block_loop, kiln_schedule_tile *out) {
+  const int column = scopes->depth[p->open], row = p->rows < 0 ? block_loop : column - 1;
+  const int operand = column_operand(fn, nest, p, column, row);
+  if (operand < 0) return false;
+  const kiln_loop_inst *load = &nest->body.data[p->loads[operand]];
+  const int width = kiln_loop_width(nest, m->lanes);
+  const int vectors =
+      body_vectors(number_or(nest->body.data[p->open].offset, LONG), width, m->registers);
+  *out = (kiln_schedule_tile){.panel_loop = p->loop,
+                              .panel = vectors * width,
+                              .stage = load->strides[column] == 1 ? -1 : load->index,
+                              .tile_loop = p->rows,
+                              .tile = rows_for(vectors, m->registers)};
+  return true;
+}
+
+/* Rows that go through the body together: so many that copies of panels are little beside the
+ * products, and that what parts hand on stays in the second cache. */
+static int block_of(const kiln_loop_fn *fn, kiln_dim rows, int tile, const kiln_machine *m) {
+  int64_t bytes = 1, most;
+  for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++) {
+    int64_t count = kiln_loop_size(fn->buffers.data[i].dtype);
+    for (int d = 0; d < fn->buffers.data[i].rank; d++)
+      count *= number_or(fn->buffers.data[i].sizes[d], LONG);
+    bytes += count;
+  }
+  most = m->l2_bytes / bytes;
+  most = most > MOST_ROWS ? MOST_ROWS : most < tile ? tile : most;
+  if (kiln_dim_is_number(rows)) { /* as many in each */
+    const int64_t blocks = (rows + most - 1) / most;
+    most = (rows + blocks - 1) / blocks;
+  }
+  return (int)((most + tile - 1) / tile * tile);
+}
+
+/* The loop of the nest with most iterations that can be the rows of all products which stand in no
+ * loop of the body; -1: there is none, or no such product. */
+static int block_loop_of(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                         const kiln_loop_scopes *scopes) {
+  int best = -1;
+  for (int d = 0; d < nest->rank; d++) {
+    product p = before_all();
+    bool any = false, all = true;
+    while (next_product(fn, nest, scopes, &p)) {
+      if (p.rows >= 0) continue;
+      any = true;
+      all &= column_operand(fn, nest, &p, scopes->depth[p.open], d) >= 0;
+    }
+    if (!any || !all) continue;
+    const int64_t most = best < 0 ? 0 : number_or(nest->extents[best], INT64_MAX);
+    if (number_or(nest->extents[d], INT64_MAX) > most) best = d;
+  }
+  return best;
+}
+
+static bool choose_body(const kiln_loop_fn *fn, int number, const kiln_machine *m,
+                        kiln_arena *arena, kiln_schedule_nest *out) {
+  const kiln_loop_nest *nest = fn->nests.data[number];
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, arena);
+  const int block_loop = block_loop_of(fn, nest, &scopes);
+  *out = (kiln_schedule_nest){.pack = -1};
+  out->body = KILN_NEW_ARRAY(arena, kiln_schedule_tile, KILN_SCHEDULE_MAX_TILES);
+  product p = before_all();
+  int rows = 0;
+  while (next_product(fn, nest, &scopes, &p)) {
+    kiln_schedule_tile *t = &out->body[out->body_count];
+    if (p.rows < 0 && block_loop < 0) continue;
+    if (!choose_tile(fn, nest, &scopes, &p, m, block_loop, t)) continue;
+    if (p.rows < 0 && t->tile > rows) rows = t->tile;
+    if (++out->body_count == KILN_SCHEDULE_MAX_TILES) break;
+  }
+  if (rows > 0) {
+    out->block_loop = block_loop;
+    out->block = block_of(fn, nest->extents[block_loop], rows, m);
+  }
+  return out->body_count > 0;
+}
+
 kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
                                    kiln_arena *arena) {
   kiln_schedule s = kiln__schedule_nothing(fn, arena);
   for (int i = 0; i < s.count; i++) {
-    kiln_schedule_nest n;
-    if (!choose(fn, i, machine, &n)) continue;
-    s.nests[i] = n;
-    kiln_status *status = kiln_schedule_verify(fn, &s, arena);
-    if (!status) continue;
-    kiln_status_destroy(status);
-    s.nests[i] = (kiln_schedule_nest){.pack = -1};
+    bool legal = !kiln_loop_contracts(fn->nests.data[i]);
+    for (int body = 0; body < 2 && !legal; body++) {
+      kiln_schedule_nest n;
+      if (!(body ? choose_body(fn, i, machine, arena, &n) : choose(fn, i, machine, &n))) continue;
+      s.nests[i] = n;
+      kiln_status *status = kiln_schedule_verify(fn, &s, arena);
+      legal = !status;
+      kiln_status_destroy(status);
+      if (!legal) s.nests[i] = (kiln_schedule_nest){.pack = -1};
+    }
   }
   return s;
 }
 
+/* Whether a contraction stands in a tile. */
+static bool has_tile(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes,
+                     const kiln_schedule_nest *s, int number) {
+  bool found = s->tile > 0;
+  for (int k = 0; k < s->body_count; k++) {
+    const int open = kiln__loop_of_body(nest, s->body[k].panel_loop);
+    found |= open < number && number < scopes->end[open];
+  }
+  return found;
+}
+
 bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch) {
-  const kiln_machine any = {.lanes = 8, .registers = 16};
+  const kiln_machine any = {.lanes = 8, .registers = 16, .l2_bytes = 1 << 18};
   const kiln_schedule s = kiln_schedule_choose(fn, &any, scratch);
-  for (int n = 0; n < fn->nests.count; n++)
-    if (kiln_loop_contracts(fn->nests.data[n]) && s.nests[n].tile == 0) return false;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
+    for (int i = 0; i < nest->body.count; i++) {
+      if (nest->body.data[i].op == KILN_LOOP_contract && !has_tile(nest, &scopes, &s.nests[n], i))
+        return false;
+    }
+  }
   return true;
 }

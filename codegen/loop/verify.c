@@ -123,9 +123,29 @@ static kiln_status *verify_check(const nest_check *n, int number) {
 
 /* -- Local buffers -- */
 
-/* A load of a local buffer reads, behind the loops of its one store, the places that this stored:
- * its loops are the store's, in the same order. `stores`: of each local buffer, -1 where there is
- * none yet. */
+/* Whether the store's loops count through all elements of its buffer. */
+static bool fills(const nest_check *n, int store) {
+  const kiln_loop_inst *inst = &n->nest->body.data[store];
+  const kiln_loop_buffer *b = &n->fn->buffers.data[inst->index];
+  kiln_loop_move moves[KILN_LOOP_MAX_RANK];
+  const int count = kiln_loop_moves(n->fn, n->nest, &n->scopes, store, moves);
+  kiln_dim stored = 1, all = 1;
+  for (int i = 0; i < count; i++) { /* innermost first, in any order */
+    int next = 0;
+    while (next < count && moves[next].stride != stored) next++;
+    if (next == count) return false;
+    stored = kiln_dim_product(n->fn->dims, stored, moves[next].extent);
+  }
+  for (int d = b->rank - 1; d >= 0; d--) {
+    if (b->sizes[d] != 1 && b->strides[d] != all) return false;
+    all = kiln_dim_product(n->fn->dims, all, b->sizes[d]);
+  }
+  return inst->offset == 0 && kiln_dim_is_known(all) && stored == all;
+}
+
+/* A load of a local buffer reads, behind the loops of its one store, what this stored: its loops
+ * are the store's, in the same order, or all of the buffer is stored. `stores`: of each local
+ * buffer, -1 where there is none yet. */
 static kiln_status *verify_local(const nest_check *n, int number, int *stores) {
   const kiln_loop_inst *inst = &n->nest->body.data[number];
   const int local = inst->index - n->fn->input_count - n->fn->output_count;
@@ -141,7 +161,7 @@ static kiln_status *verify_local(const nest_check *n, int number, int *stores) {
   for (int at = n->scopes.parent[store]; at >= 0; at = n->scopes.parent[at]) outer = at;
   if (outer >= 0 && number < n->scopes.end[outer])
     REFUSE("%%%d: the loop that stores b%d is still open", number, inst->index);
-  if (!kiln_loop_same_moves(n->fn, n->nest, &n->scopes, number, store))
+  if (!kiln_loop_same_moves(n->fn, n->nest, &n->scopes, number, store) && !fills(n, store))
     REFUSE("%%%d does not walk b%d as its store does", number, inst->index);
   return NULL;
 }

@@ -58,7 +58,7 @@ static void test_refused(void **unused) {
       {"nest 0: panel i1 48, pack b3, tile i0 4", "no input"},
       {"nest 0: panel i1 48, tile i0 4, tile i0 4", "once each"},
       {"nest 0: panel i1 48, tile i0 4\n nest 0: panel i1 48, tile i0 4", "already"},
-      {"nest 0: tile i0 4", "'panel' was expected"},
+      {"nest 0: tile i0 4", "'panel' or 'block' was expected"},
       {"nest 0: panel i1 -4, tile i0 4", "no number"},
   };
   fixture f;
