@@ -415,6 +415,7 @@ static void join_neighbours(partition *p) {
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   if (c->work < f->pass->env->flags.min_group_size && !c->rows.product)
     return KILN_REASON_group_too_small;
+  if (c->work == 1 && c->rows.windows) return KILN_REASON_product_by_kernel;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 
@@ -439,8 +440,7 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
   const bool small = c->work < f->pass->env->flags.min_group_size;
-  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small))
-    return true;
+  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small)) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));

@@ -35,11 +35,22 @@ static bool has_one_row(const kiln_tensor_detail *t) {
   return true;
 }
 
-/* A convolution. */
+/* Products of an element of a convolution up to which a kernel gains: what stands behind it in the
+ * group saves the interpreter's way through memory, as much as some twenty products take, and few
+ * products are all of a tile's set-up. The interpreter sums more of them faster: it copies what a
+ * tile reads into the order of the registers. */
+enum { MOST_PRODUCTS = 128 };
+
 static bool conv_gains(const kiln_node *n) {
+  const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  double elements = 1;
   uint64_t flops;
-  return is_weight(kiln_node_input(n, 1)) && n->op->flops && n->op->flops(n, &flops) &&
-         flops / 2 >= WORTH_PRODUCTS;
+  if (!is_weight(kiln_node_input(n, 1)) || !n->op->flops || !n->op->flops(n, &flops)) return false;
+  for (int d = 0; d < out->rank; d++) {
+    if (!kiln_dim_is_number(out->sizes[d])) return false;
+    elements *= (double)out->sizes[d];
+  }
+  return flops / 2 >= WORTH_PRODUCTS && (double)flops / 2 <= MOST_PRODUCTS * elements;
 }
 
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n) {

@@ -21,19 +21,21 @@ enum {
   UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
+  SHORT = 12, /* instructions behind a contraction that are emitted for each vector */
   WHOLE = 7,  /* iterations that are all emitted: of the taps of a window */
 };
 
 /* Which of a tile's loops an instruction moves with. */
-enum { ROWS = 1, VECTORS = 2, WANTED = 4 /* in the loops of the contraction */ };
+enum { ROWS = 1, VECTORS = 2, SUMS = 4 /* with a sum */, WANTED = 8 /* in the sums' loops */ };
 
 typedef struct tile {
   const tree *t;
   kiln__contraction c;
-  int begin, end; /* its instructions; of a nest all */
-  int open;       /* of the body, the rows' loop; -1: the nest's */
+  int begin, end;      /* its instructions; of a nest all */
+  int open;            /* of the body, the rows' loop; -1: the nest's */
   int row_loop, inner; /* the rows', and the innermost one */
   int rows, panel, vectors, chains, unroll;
+  bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
   LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
   /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
@@ -84,6 +86,7 @@ static void find_moves(const tile *x) {
       if (inst->strides[x->inner] != 0) moves[i] |= VECTORS;
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
+    if (inst->op == KILN_LOOP_contract) moves[i] |= SUMS;
   }
   for (int i = x->c.end; i >= x->begin; i--) {
     const kiln_loop_inst *inst = &nest->body.data[i];
@@ -117,6 +120,36 @@ static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int v
   return true;
 }
 
+/* Whether it is the same in a whole row, whatever loops stand inside of the rows'. */
+static bool is_of_row(const tile *x, int i) {
+  const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+  const bool in_loops = i >= x->c.first_open && i <= x->c.end;
+  return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
+         inst->op != KILN_LOOP_check && inst->dtype != KILN_DTYPE_BOOL &&
+         !(x->t->e->tile_moves[i] & (VECTORS | SUMS)) && x->t->s->levels[i] <= x->row_loop + 1;
+}
+
+/* Behind the sums a loop over rows takes what is of a row from memory. */
+static void emit_row_values(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (!is_of_row(x, i)) continue;
+    if (!x->short_behind)
+      e->tile_places[i] = kiln__llvm_emit_stack(e, inst->dtype, x->rows * e->width);
+    for (int row = 0; row < x->rows; row++) {
+      const place p = go_to(x, row, 0, true);
+      e->values = values_at(x, e->tile_values, row, 0);
+      kiln__llvm_emit_straight(x->t, i, &p);
+      if (!x->short_behind)
+        store_aligned(
+            e, e->values[i],
+            offset_by(e, inst->dtype, e->tile_places[i], kiln__llvm_emit_index(e, row * e->width)),
+            kiln_loop_size(inst->dtype));
+    }
+  }
+}
+
 /* What stands before the contraction's loops and is wanted in them. */
 static void emit_before(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
@@ -126,7 +159,7 @@ static void emit_before(const tile *x) {
       e->values = values_at(x, e->tile_values, row, vector);
       for (int i = x->begin; i < x->c.first_open; i++) {
         if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
-            !take_known(x, e->tile_values, i, row, vector))
+            !take_known(x, e->tile_values, i, row, vector) && !is_of_row(x, i))
           kiln__llvm_emit_straight(x->t, i, &p);
       }
     }
@@ -157,7 +190,7 @@ static void begin_contractions(const tile *x) {
                           kiln_loop_size(inst->dtype));
         } else if (!take_known(x, e->tile_places, i, row, vector)) {
           (void)go_to(x, row, vector, true);
-          to[i] = address_of(e, x->t->s, inst, x->row_loop + 2);
+          to[i] = address_of(e, x->t->s, inst, x->inner + 1);
         }
       }
     }
@@ -179,7 +212,7 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   LLVMValueRef index = kiln__llvm_emit_index(e, 0);
-  for (int d = x->row_loop + 2; d < x->row_loop + 2 + x->c.loops; d++) {
+  for (int d = x->inner + 1; d < x->inner + 1 + x->c.loops; d++) {
     if (inst->strides[d] == 0) continue;
     LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
@@ -241,7 +274,7 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
 
 static void emit_loops(const tile *x, int number) {
   kiln__llvm_emitter *e = x->t->e;
-  const int depth = x->row_loop + 2 + number;
+  const int depth = x->inner + 1 + number;
   const kiln_dim extent = x->t->nest->body.data[x->c.first_open + number].offset;
   if (number == x->c.loops - 1) {
     emit_inner_loop(x, depth, extent);
@@ -278,7 +311,27 @@ static void end_contractions(const tile *x) {
 }
 
 /* -- Behind the contraction: a loop over rows and one over vectors, so that functions of
- *    runtime/math are inlined once -- */
+ *    runtime/math are inlined once; what is short is emitted for each -- */
+
+/* A row and a vector that are known. */
+static void emit_known_element(const tile *x, int row, int vector) {
+  kiln__llvm_emitter *e = x->t->e;
+  const place p = go_to(x, row, vector, false);
+  LLVMValueRef at = kiln__llvm_emit_index(e, (row * x->vectors + vector) * e->width);
+  e->values = values_at(x, e->tile_values, row, vector);
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (inst->op == KILN_LOOP_contract) {
+      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
+                                  offset_by(e, inst->dtype, e->tile_places[i], at),
+                                  kiln_loop_size(inst->dtype));
+    } else if (is_of_row(x, i)) {
+      e->values[i] = values_at(x, e->tile_values, row, 0)[i];
+    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
+      kiln__llvm_emit_straight(x->t, i, &p);
+    }
+  }
+}
 
 /* Row `row` and vector `vector` of the tile, of which `left` elements are there; NULL: all. */
 static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
@@ -296,6 +349,11 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
     if (inst->op == KILN_LOOP_contract) {
       e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
                                   offset_by(e, inst->dtype, e->tile_places[i], at),
+                                  kiln_loop_size(inst->dtype));
+    } else if (is_of_row(x, i)) {
+      LLVMValueRef of = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, e->width));
+      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
+                                  offset_by(e, inst->dtype, e->tile_places[i], of),
                                   kiln_loop_size(inst->dtype));
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
@@ -317,6 +375,11 @@ static LLVMValueRef columns_left(const tile *x) {
 static void emit_behind(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int64_t columns = x->open < 0 ? x->t->nest->tile.columns : 0;
+  if (x->short_behind) {
+    for (int row = 0; row < x->rows; row++)
+      for (int vector = 0; vector < x->vectors; vector++) emit_known_element(x, row, vector);
+    return;
+  }
   LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
   LLVMValueRef left = columns_left(x);
   LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
@@ -341,23 +404,41 @@ static void emit_behind(const tile *x) {
 
 /* -- Tiles -- */
 
+/* One tile, at which all loops around it stand. */
+static void emit_sums(const tile *x) {
+  emit_before(x);
+  begin_contractions(x);
+  emit_loops(x, 0);
+  end_contractions(x);
+  x->t->e->values = x->t->e->tile_values;
+  emit_behind(x);
+}
+
+/* The loops between that of the rows and the innermost one. */
+static void emit_inside(const tile *x, int depth) {
+  const kiln__llvm_emitter *e = x->t->e;
+  if (depth == x->inner) {
+    emit_sums(x);
+    return;
+  }
+  loop l = loop_begin(e, x->t->s->first[depth]);
+  x->t->s->counters[depth] = l.counter;
+  emit_inside(x, depth + 1);
+  loop_end(e, l, 1, x->t->s->last[depth]);
+}
+
 static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
-  const tree *t = whole->t;
-  kiln__llvm_emitter *e = t->e;
+  kiln__llvm_emitter *e = whole->t->e;
   LLVMValueRef *outer = e->values;
-  const int count = t->nest->body.count;
+  const int count = whole->t->nest->body.count;
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
-  emit_before(&x);
-  begin_contractions(&x);
-  emit_loops(&x, 0);
-  end_contractions(&x);
-  e->values = e->tile_values;
-  emit_behind(&x);
+  emit_row_values(&x);
+  emit_inside(&x, x.row_loop + 1);
   e->values = outer;
 }
 
@@ -375,19 +456,6 @@ static bool is_left_over(const tile *x, int rows) {
   return left & rows;
 }
 
-/* The loops between that of the rows and the innermost one. */
-static void emit_inside(const tile *x, int depth, int rows, LLVMValueRef first_row) {
-  kiln__llvm_emitter *e = x->t->e;
-  if (depth == x->inner) {
-    emit_rows(x, rows, first_row);
-    return;
-  }
-  loop l = loop_begin(e, x->t->s->first[depth]);
-  x->t->s->counters[depth] = l.counter;
-  emit_inside(x, depth + 1, rows, first_row);
-  loop_end(e, l, 1, x->t->s->last[depth]);
-}
-
 static void emit_row_loop(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int rows = x->rows;
@@ -397,14 +465,14 @@ static void emit_row_loop(const tile *x) {
   LLVMValueRef end = binary(e, LLVMSub, last, left);
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
   loop l = loop_begin(e, first);
-  emit_inside(x, x->row_loop + 1, rows, l.counter);
+  emit_rows(x, rows, l.counter);
   loop_end(e, l, rows, end);
   end_if(e, behind);
   for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {
     if (some >= rows || !is_left_over(x, some)) continue;
     LLVMValueRef these = binary(e, LLVMAnd, left, kiln__llvm_emit_index(e, some));
     behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, these, kiln__llvm_emit_index(e, 0), ""));
-    emit_inside(x, x->row_loop + 1, some, end);
+    emit_rows(x, some, end);
     end_if(e, behind);
     end = binary(e, LLVMAdd, end, these);
   }
@@ -425,6 +493,20 @@ static void emit_outer_loops(tile *x, int depth) {
   loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
+/* Not with functions of runtime/math, nor where a panel's end is found at run time. */
+static bool is_short_behind(const tile *x) {
+  int count = 0;
+  if (x->open >= 0 || x->t->nest->tile.columns) return false;
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (i >= x->c.first_open && i <= x->c.end) continue;
+    if (is_of_row(x, i) || is_outside(x, i)) continue;
+    if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
+    count++;
+  }
+  return count <= SHORT;
+}
+
 static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   const kiln_loop_nest *nest = t->nest;
   const int width = t->e->width, column_open = open < 0 ? -1 : open + 1;
@@ -440,6 +522,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
   if (kiln_dim_is_number(inner) && inner <= WHOLE && inner > x.unroll) x.unroll = (int)inner;
   find_moves(&x);
+  x.short_behind = is_short_behind(&x);
   return x;
 }
 

@@ -148,6 +148,23 @@ static int vectors_for(int64_t columns, int width, int most) {
 
 enum { EVEN_TILES = 8 };
 
+/* Panels that stand inside of the rows' loop: what they read stays in half of the L2 cache while
+ * all rows go over it. They are cut evenly, if they can be. */
+static int strip_for(const kiln_loop_nest *nest, int load, int64_t panel, int64_t panels,
+                     const kiln_machine *m) {
+  int64_t bytes = panel * kiln_loop_size(nest->body.data[load].dtype);
+  for (int i = 0; i < nest->body.count; i++) {
+    if (nest->body.data[i].op == KILN_LOOP_reduce) bytes *= number_or(nest->body.data[i].offset, 1);
+  }
+  int64_t most = m->l2_bytes / 2 / bytes;
+  if (most < 1) most = 1;
+  if (most > panels) most = panels < 1 ? 1 : panels;
+  if (most > KILN_SCHEDULE_MAX_STRIP) most = KILN_SCHEDULE_MAX_STRIP;
+  for (int64_t strip = most; 2 * strip > most; strip--)
+    if (panels % strip == 0) return (int)strip;
+  return (int)most;
+}
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -165,7 +182,8 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
     along |= column >= 0 && inst->strides[column] == 1;
     along_swapped |= swapped >= 0 && inst->strides[swapped] == 1;
   }
-  if (!along && along_swapped) {
+  const bool is_swapped = !along && along_swapped;
+  if (is_swapped) {
     column = swapped;
     row = best_loop(nest, o.second, o.first, false);
     load = o.first_load;
@@ -183,12 +201,15 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   const int64_t tiles = count / rows + (count % rows != 0);
   if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
   const kiln_loop_inst *inst = &nest->body.data[load];
-  const bool lies = inst->strides[column] <= 2 || fn->buffers.data[inst->index].copy;
+  const bool lies = inst->strides[column] == 1 || (is_swapped && inst->strides[column] == 2) ||
+                    fn->buffers.data[inst->index].copy;
+  const int64_t panel = vectors * width, panels = nest->extents[column] / panel;
   *out = (kiln_schedule_nest){.panel_loop = column,
-                              .panel = vectors * width,
+                              .panel = (int)panel,
                               .pack = lies ? -1 : inst->index,
                               .tile_loop = row,
                               .tile = rows};
+  if (is_swapped && lies) out->strip = strip_for(nest, load, panel, panels, m);
   return true;
 }
 

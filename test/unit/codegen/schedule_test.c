@@ -346,7 +346,8 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
                             .panel = 1 + random_below(&p->seed, 64),
                             .pack = random_below(&p->seed, 3) - 1,
                             .tile_loop = random_below(&p->seed, NEST),
-                            .tile = 1 + random_below(&p->seed, 9)};
+                            .tile = 1 + random_below(&p->seed, 9),
+                            .strip = random_below(&p->seed, 4)};
   kiln_status *status = kiln_schedule_verify(p->fn, &s, arena);
   if (status) *n = (kiln_schedule_nest){.pack = -1};
   kiln_status_destroy(status);
