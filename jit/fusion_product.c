@@ -36,16 +36,19 @@ static bool has_one_row(const kiln_tensor_detail *t) {
 }
 
 /* Products of an element of a convolution up to which a kernel gains: what stands behind it in the
- * group saves the interpreter's way through memory, as much as some twenty products take, and few
- * products are all of a tile's set-up. The interpreter sums more of them faster: it copies what a
- * tile reads into the order of the registers. */
+ * group saves a way through memory, as much as some twenty products take. The interpreter sums more
+ * of them faster: it copies what a tile reads into the order of the registers. Of one channel it is
+ * faster too: a kernel's image is copied with its border before, a way through memory. */
 enum { MOST_PRODUCTS = 128 };
 
 static bool conv_gains(const kiln_node *n) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  const kiln_dim channels = kiln_node_input(n, 1)->type->detail->sizes[1];
   double elements = 1;
   uint64_t flops;
-  if (!is_weight(kiln_node_input(n, 1)) || !n->op->flops || !n->op->flops(n, &flops)) return false;
+  if (channels == 1 || !is_weight(kiln_node_input(n, 1)) || !n->op->flops ||
+      !n->op->flops(n, &flops))
+    return false;
   for (int d = 0; d < out->rank; d++) {
     if (!kiln_dim_is_number(out->sizes[d])) return false;
     elements *= (double)out->sizes[d];

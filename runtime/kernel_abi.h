@@ -88,8 +88,9 @@ enum { KILN_KERNEL_DONORS = 4 };
  * elements.
  *
  * Zeros may stand around and between: in each loop `before` of them, then elements with `between`
- * zeros from one to the next, then `after`. Columns that have such are all in one panel. */
-enum { KILN_KERNEL_PACK_RANK = 12 };
+ * zeros from one to the next, then `after`. Columns that have such are all in one panel. Behind a
+ * copy are bytes that kernels may read, and make nothing of. */
+enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
 typedef struct kiln_kernel_pack {
   int input;
   int item_size;   /* bytes */

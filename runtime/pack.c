@@ -16,6 +16,7 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
       bytes, (size_t)((pack->columns + pack->panel - 1) / pack->panel), &bytes);
   for (int d = 0; d < pack->rank; d++)
     fits &= !__builtin_mul_overflow(bytes, (size_t)pack->sizes[d], &bytes);
+  fits &= !__builtin_add_overflow(bytes, (size_t)KILN_KERNEL_PACK_BEHIND, &bytes);
   *out_bytes = bytes;
   return fits && bytes <= INT64_MAX;
 }
@@ -101,7 +102,8 @@ static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, c
 }
 
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
-  (void)copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+  char *end = copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+  (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
 }
 
 /* -- Those that are kept -- */

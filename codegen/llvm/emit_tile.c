@@ -10,10 +10,11 @@
  *   w0 = w[k][0..], x0 = splat x[0][k], s00 += x0 * w0, w1 = w[k][8..], s01 += x0 * w1,
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
- * Rows that are left over are tiles of 8, 4, 2 and 1. Few accumulators are several chains, which
- * take the iterations in turn: each waits for its last sum. Their number is the nest's, so that a
- * row's bits do not depend on the rows that it is summed with: boxes cut them anywhere. Of a part
- * of a body's columns, where it is no whole one, each vector is a tile. */
+ * Rows that are left over of a known number are one tile, of others tiles of 8, 4, 2 and 1. Few
+ * accumulators are several chains, which take the iterations in turn: each waits for its last sum.
+ * Their number is the nest's, so that a row's bits do not depend on the rows that it is summed
+ * with: boxes cut them anywhere. Of a part of a body's columns, where it is no whole one, each
+ * vector is a tile. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -168,8 +169,10 @@ static void emit_before(const tile *x) {
 
 /* -- Contractions -- */
 
+/* Whether its vectors may be read whole: there is memory behind copies. */
 static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
-  return x->open < 0 && inst->op == KILN_LOOP_load && inst->index == x->t->nest->tile.packed;
+  if (x->open >= 0 || inst->op != KILN_LOOP_load) return false;
+  return inst->index == x->t->nest->tile.packed || x->t->e->fn->buffers.data[inst->index].copy;
 }
 
 /* Addresses at the first iteration of the body's loops, and accumulators. */
@@ -456,6 +459,33 @@ static bool is_left_over(const tile *x, int rows) {
   return left & rows;
 }
 
+/* Of a nest's loop of so many iterations as there are: what they leave of whole tiles; -1: tiles of
+ * 8, 4, 2 and 1 take what is left. */
+static int64_t rows_left(const tile *x) {
+  const kiln_dim all = x->t->nest->extents[x->row_loop];
+  return x->open < 0 && kiln_dim_is_number(all) ? all % x->rows : -1;
+}
+
+/* What is left at the end, and where boxes cut perhaps more or less: row by row. */
+static void emit_end(const tile *x, LLVMValueRef from, LLVMValueRef left, int rows) {
+  kiln__llvm_emitter *e = x->t->e;
+  if (rows > 1) {
+    LLVMValueRef these = kiln__llvm_emit_index(e, rows);
+    LLVMValueRef there = LL->BuildICmp(BUILD, LLVMIntSGE, left, these, "");
+    LLVMBasicBlockRef behind = begin_if(e, there);
+    emit_rows(x, rows, from);
+    end_if(e, behind);
+    from = binary(e, LLVMAdd, from,
+                  LL->BuildSelect(BUILD, there, these, kiln__llvm_emit_index(e, 0), ""));
+  }
+  if (rows != 1 && !kiln_loop_cuts_tile(x->t->nest)) return;
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, from, x->last, ""));
+  loop l = loop_begin(e, from);
+  emit_rows(x, 1, l.counter);
+  loop_end(e, l, 1, x->last);
+  end_if(e, behind);
+}
+
 static void emit_row_loop(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int rows = x->rows;
@@ -468,6 +498,10 @@ static void emit_row_loop(const tile *x) {
   emit_rows(x, rows, l.counter);
   loop_end(e, l, rows, end);
   end_if(e, behind);
+  if (rows_left(x) >= 0 && rows > 1) {
+    emit_end(x, end, left, (int)rows_left(x));
+    return;
+  }
   for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {
     if (some >= rows || !is_left_over(x, some)) continue;
     LLVMValueRef these = binary(e, LLVMAnd, left, kiln__llvm_emit_index(e, some));
