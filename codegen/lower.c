@@ -275,36 +275,48 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
   return e && e->rows && kiln__rows_mask(node, e->dims, out_mask);
 }
 
-static kiln__rows *begin_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node,
+const kiln__rows *kiln__rows_find(const kiln__lowering *l, const kiln_node *node,
+                                  kiln__rows_begin_fn begin, const kiln__lower_map *kept) {
+  for (int i = 0; i < l->rows.count; i++) {
+    const kiln__rows *rows = l->rows.data[i];
+    if (rows->node == node && rows->begin == begin && same_map(&rows->kept, kept)) return rows;
+  }
+  return NULL;
+}
+
+static kiln__rows *begin_rows(kiln__lowering *l, kiln__rows_begin_fn begin, const kiln_node *node,
                               uint64_t mask, const kiln__lower_map *kept) {
   kiln__rows *rows = KILN_NEW(l->arena, kiln__rows);
   rows->node = node;
+  rows->begin = begin;
   rows->mask = mask;
   rows->part = kiln__rows_part(mask);
   rows->kept = *kept;
   rows->values[0] = rows->values[1] = -1;
-  e->begin(l, node, rows);
+  begin(l, node, rows);
   if (l->reason != KILN_REASON_none) return NULL;
   kiln_vec_push(l->arena, &l->rows, rows);
   return rows;
 }
 
 /* In a nest that was planned the rows are there; else they are reduced where they are wanted. */
+const kiln__rows *kiln__rows_at(kiln__lowering *l, const kiln_node *node, kiln__rows_begin_fn begin,
+                                uint64_t mask, const kiln__lower_map *kept) {
+  for (int d = 0; d < kept->rank; d++) { /* rows at places that are found in a loop of theirs */
+    if (!kept->dims[d].check) continue;
+    kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+    return NULL;
+  }
+  const kiln__rows *rows = kiln__rows_find(l, node, begin, kept);
+  return rows ? rows : begin_rows(l, begin, node, mask, kept);
+}
+
 static int lower_rows(kiln__lowering *l, const lowering_entry *e, const kiln_node *node, int output,
                       const kiln__lower_map *map) {
   uint64_t mask;
   if (!kiln_codegen_reduces(node, &mask)) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const kiln__lower_map *kept = kiln__rows_kept(l, node, mask, map);
-  if (!kept) return -1;
-  for (int d = 0; d < kept->rank; d++) { /* rows at places that are found in a loop of theirs */
-    if (kept->dims[d].check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-  }
-  for (int i = 0; i < l->rows.count; i++) {
-    const kiln__rows *rows = l->rows.data[i];
-    if (rows->node == node && same_map(&rows->kept, kept))
-      return e->rows(l, node, output, map, rows);
-  }
-  const kiln__rows *rows = begin_rows(l, e, node, mask, kept);
+  const kiln__rows *rows = kept ? kiln__rows_at(l, node, e->begin, mask, kept) : NULL;
   return rows ? e->rows(l, node, output, map, rows) : -1;
 }
 
@@ -430,8 +442,7 @@ static void lower_in_order(kiln__lowering *l, int o, const kiln__lower_domain *p
   l->scans = scans;
   for (int i = 0; i < row_count; i++) {
     const kiln__lower_map kept = kiln__lower_renumbered(&planned[i]->kept, to, part->rank);
-    const kiln_node *node = planned[i]->node;
-    if (!begin_rows(l, lowering_of(node->op), node, planned[i]->mask, &kept)) return;
+    if (!begin_rows(l, planned[i]->begin, planned[i]->node, planned[i]->mask, &kept)) return;
   }
   for (int k = 0; k < part->rank; k++) {
     if (axes >> k & 1) continue;

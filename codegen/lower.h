@@ -48,14 +48,20 @@ typedef struct kiln__lower_want {
 
 /* What a node that reduces knows of its rows: the numbers that its first input is reduced to, in
  * loops of the body, before an element of its result can be computed. */
-typedef struct kiln__rows {
+typedef struct kiln__lowering kiln__lowering;
+typedef struct kiln__rows kiln__rows;
+/* LOWER_ROWS(x, dims): before the loops over the result; kiln__rows_fn is for elements in them. */
+typedef void (*kiln__rows_begin_fn)(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);
+
+struct kiln__rows {
   const kiln_node *node;
+  kiln__rows_begin_fn begin;
   uint64_t mask;        /* dimensions of the first input that are reduced */
   kiln__lower_map kept; /* of the first input; reduced dimensions have no loop */
   kiln_dim part;        /* of dimension 1, where groups of it are: its elements in one; else 0 */
   int loops;            /* that are open for it */
-  int values[2];        /* instructions: the lowering's own */
-} kiln__rows;
+  int values[2];        /* instructions, or buffers: the lowering's own */
+};
 /* Which dimensions those are: all; the ones that argument 1 or argument 2 names (a number, a list;
  * all where it is None); as many last ones as argument 1 has numbers; those behind the channels;
  * the same with each of the channels' groups, of which argument 1 is the number; all of a loss
@@ -73,8 +79,6 @@ typedef enum kiln__rows_dims {
   KILN__ROWS_pool,
 } kiln__rows_dims;
 
-typedef struct kiln__lowering kiln__lowering;
-
 /* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above
  * them is the number of channels in a group, where groups of them are rows. */
 bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask);
@@ -88,6 +92,13 @@ static inline kiln_dim kiln__rows_part(uint64_t mask) {
  * there is none on these loops. */
 const kiln__lower_map *kiln__rows_kept(kiln__lowering *l, const kiln_node *node, uint64_t mask,
                                        const kiln__lower_map *map);
+
+/* The rows of the nest that were begun so for the node at that map; NULL: there are none. */
+const kiln__rows *kiln__rows_find(const kiln__lowering *l, const kiln_node *node,
+                                  kiln__rows_begin_fn begin, const kiln__lower_map *kept);
+/* The same, begun here where there are none; NULL, with a reason. */
+const kiln__rows *kiln__rows_at(kiln__lowering *l, const kiln_node *node, kiln__rows_begin_fn begin,
+                                uint64_t mask, const kiln__lower_map *kept);
 
 struct kiln__lowering {
   const kiln_ir_value *const *outputs;
@@ -114,9 +125,8 @@ struct kiln__lowering {
 typedef int (*kiln__lower_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
 typedef int (*kiln__lower_each_fn)(kiln__lowering *l, const kiln_node *node, int output,
                                    const kiln__lower_map *map);
-/* LOWER_ROWS(x, dims): before the loops over the result, and for elements of result `output` in
- * them. With LOWER(y) as well: that one, where nothing is reduced. */
-typedef void (*kiln__rows_begin_fn)(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);
+/* LOWER_ROWS(x, dims), of elements of result `output`. With LOWER(y) as well: that one, where
+ * nothing is reduced. */
 typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, int output,
                              const kiln__lower_map *map, const kiln__rows *rows);
 #define KILN__ROWS_TYPES(name)                                                              \

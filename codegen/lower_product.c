@@ -1,11 +1,85 @@
 /* lower_product.c: matrix products as contractions: an element of the result is a reduce loop.
  *
- * Both factors are inputs of the group, or views of them: an element of theirs is read once for
- * each row or column of the other, so that what they are computed from would be computed as often.
- */
+ * An element of a factor is read once for each row or column of the other. So the second factor is
+ * an input of the group, or a view of one. The first may be computed: a row of it is, into a local
+ * buffer, before the loops over the result. And where the result is itself read in loops, as by
+ * softmax, a row of it is computed before them: softmax(q k^T) v is, for each row of q,
+ *
+ *   for t { reduce d { contract q, k }, store row }, softmax's loops over the row,
+ *   for t { store its quotients }, for e { reduce t { contract quotients, v }, store out } */
+#include <math.h>
+
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
+
+/* -- Rows in local buffers -- */
+
+/* The map without its dimension `dim`, and without steps along dimensions of one element. */
+static kiln__lower_map *row_of(kiln__lowering *l, const kiln__lower_map *map,
+                               const kiln_ir_value *value, int dim) {
+  const kiln_tensor_detail *t = value->type->detail;
+  kiln__lower_map *kept = kiln__lower_copied(l, map);
+  for (int d = 0; d < map->rank; d++)
+    if (d == dim || t->sizes[d] == 1) kept->dims[d] = (kiln__lower_dim){0};
+  return kept;
+}
+
+typedef int (*element_fn)(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map);
+
+/* The loop over a row's elements, whose last dimension gets its counter. */
+static int open_row(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim size, kiln__lower_map *map) {
+  const int loop = kiln__lower_open(l, kind, size);
+  if (loop >= 0 && size != 1) map->dims[map->rank - 1] = kiln__lower_along(loop);
+  return loop;
+}
+/* The element of that loop into a local buffer, which is the rows' first value. */
+static void store_row(kiln__lowering *l, kiln__rows *rows, int loop, kiln_dim size, int value) {
+  const kiln_dim one = 1;
+  if (loop < 0 || value < 0) return;
+  const kiln__lower_dim along = kiln__lower_along(loop);
+  rows->values[0] = kiln_loop_add_local(l->fn, kiln__lower_dtype_of(l, value), 1, &size, &one);
+  kiln_loop_store(l->fn, l->nest, rows->values[0], 0, along.steps, value);
+  kiln__lower_close(l);
+}
+
+/* Stores the elements along the last dimension of a value, each computed by `element` (NULL: as it
+ * is wanted). */
+static void begin_row(kiln__lowering *l, kiln__rows *rows, const kiln_ir_value *value,
+                      element_fn element) {
+  kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
+  const kiln_dim size = kiln__lower_sizes_of(l, value).sizes[map->rank - 1];
+  const int loop = open_row(l, KILN_LOOP_for, size, map);
+  if (loop < 0) return;
+  store_row(l, rows, loop, size,
+            element ? element(l, value->node, map) : kiln__lower_value(l, value, map));
+}
+
+static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lower_dim *at) {
+  if (at->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  return kiln_loop_load(l->fn, l->nest, rows->values[0], at->offset, at->steps);
+}
+
+/* The number of a product's first factor among its inputs. */
+static int first_factor(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
+}
+static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  begin_row(l, rows, kiln_node_input(node, first_factor(node)), NULL);
+}
+
+/* Whether elements are read from an input of the group, wherever they lie there. */
+static bool is_read(const kiln__lowering *l, const kiln_ir_value *value) {
+  while (!kiln_map_find_ptr(&l->buffers, value)) {
+    const kiln_node *node = value->node;
+    if (!node->op || node->input_count == 0) return true;
+    if (node->op->cost == KILN_COST_pointwise || node->op->cost == KILN_COST_reduction ||
+        node->op->cost == KILN_COST_heavy)
+      return false;
+    value = kiln_node_input(node, 0);
+  }
+  return true;
+}
 
 /* What is summed: dimension `a_inner` of one factor at map `a`, `b_inner` of the other at `b`. */
 static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__lower_map *a,
@@ -13,7 +87,7 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   const kiln_ir_value *x = kiln_node_input(node, first), *y = kiln_node_input(node, first + 1);
   const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ys = kiln__lower_sizes_of(l, y);
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
-  if (l->nest->open > 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  const kiln__rows *row = NULL;
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F ||
       kiln__lower_input_dtype(node, first) != dtype ||
       kiln__lower_input_dtype(node, first + 1) != dtype)
@@ -21,15 +95,48 @@ static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__l
   if (xs.sizes[a_inner] != ys.sizes[b_inner] || !kiln_dim_is_known(xs.sizes[a_inner]))
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   if (xs.sizes[a_inner] == 0) return kiln__lower_refuse(l, KILN_REASON_zero_size);
+  if (!is_read(l, y)) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (!is_read(l, x)) {
+    row = kiln__rows_at(l, node, begin_factor, 0, row_of(l, a, x, a_inner));
+    if (!row) return -1;
+  }
   const int loop = kiln__lower_open(l, KILN_LOOP_reduce, xs.sizes[a_inner]);
   if (loop < 0) return -1;
   if (xs.sizes[a_inner] != 1) a->dims[a_inner] = b->dims[b_inner] = kiln__lower_along(loop);
-  const int left = kiln__lower_value(l, x, a), right = kiln__lower_value(l, y, b);
+  const int left = row ? row_element(l, row, &a->dims[a_inner]) : kiln__lower_value(l, x, a);
+  const int right = kiln__lower_value(l, y, b);
   if (left < 0 || right < 0) return -1;
   const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
   kiln__lower_close(l);
   return sum;
 }
+
+/* Whether a row of the first factor is there. */
+static bool has_factor(const kiln__lowering *l, const kiln_node *node) {
+  bool found = false;
+  for (int i = 0; i < l->rows.count; i++)
+    found |= l->rows.data[i]->node == node && l->rows.data[i]->begin == begin_factor;
+  return found;
+}
+
+/* An element; of a row that is there, or that begins here, where loops are open. */
+static int product_at(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                      kiln__rows_begin_fn begin, element_fn element) {
+  const kiln__lower_map *kept = row_of(l, map, node->outputs[0], map->rank - 1);
+  const kiln__rows *rows = kiln__rows_find(l, node, begin, kept);
+  if (!rows && (l->nest->open == 0 || has_factor(l, node))) return element(l, node, map);
+  if (!rows) rows = kiln__rows_at(l, node, begin, 0, kept);
+  return rows ? row_element(l, rows, &map->dims[map->rank - 1]) : -1;
+}
+#define PRODUCT(name)                                                                    \
+  static void begin_##name(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) { \
+    begin_row(l, rows, node->outputs[0], name##_element);                                \
+  }                                                                                      \
+  KILN__LOWER(name) { return product_at(l, node, map, begin_##name, name##_element); }
+#define ELEMENT(name) \
+  static int name##_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map)
+
+/* -- Operators -- */
 
 /* Its tensor inputs have a rank that is known. */
 static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
@@ -42,7 +149,7 @@ static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
 }
 
 /* linear(x (.., k), w (n, k), b (n)) */
-KILN__LOWER(linear) {
+ELEMENT(linear) {
   int a_rank, b_rank;
   if (!ranks_of(node, 0, &a_rank, &b_rank) || b_rank != 2 || map->rank != a_rank)
     return kiln__lower_refuse(l, KILN_REASON_rank);
@@ -54,6 +161,7 @@ KILN__LOWER(linear) {
   if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
   return OP2(add, sum, kiln__lower_input(l, node, 2, map, dtype));
 }
+PRODUCT(linear)
 
 /* The batch dimensions of a factor that is broadcast; false, with a reason: what [s0] and [2] are
  * next the operator itself must see. */
@@ -83,10 +191,11 @@ static int product(kiln__lowering *l, const kiln_node *node, int first,
   b->dims[b_rank - 1] = map->dims[map->rank - 1];
   return contract(l, node, first, a, a_rank - 1, b, b_rank - 2);
 }
-KILN__LOWER(matmul) { return product(l, node, 0, map); }
+ELEMENT(matmul) { return product(l, node, 0, map); }
+PRODUCT(matmul)
 
 /* beta self + alpha product; beta of 0 reads nothing of self. */
-KILN__LOWER(addmm) {
+ELEMENT(addmm) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   double beta, alpha;
   if (!kiln__lower_number(l, node, 3, &beta) || !kiln__lower_number(l, node, 4, &alpha)) return -1;
@@ -97,4 +206,168 @@ KILN__LOWER(addmm) {
   int more = kiln__lower_input(l, node, 0, map, dtype);
   if (beta != 1) more = OP2(mul, more, kiln__lower_const(l, dtype, beta));
   return OP2(add, sum, more);
+}
+PRODUCT(addmm)
+
+/* -- scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped) -- */
+
+enum { QUERY, KEY, VALUE, MASK, DROPOUT, CAUSAL, SCALE, GROUPED };
+
+static const kiln_tensor_detail *detail_of(const kiln_node *node, int i) {
+  return kiln_node_input(node, i)->type->detail;
+}
+static int flag_of(kiln__lowering *l, const kiln_node *node, int i) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  return v && v->tag == KILN_TAG_BOOL ? v->u.b : kiln__lower_refuse(l, KILN_REASON_not_constant);
+}
+
+/* The batches of an operand, at a map of the result; of grouped heads several of the query's have
+ * one of the keys'. NULL, with a reason. */
+static kiln__lower_map *operand_map(kiln__lowering *l, const kiln_node *node, int i,
+                                    const kiln__lower_map *map) {
+  const kiln_tensor_detail *t = detail_of(node, i), *result = node->outputs[0]->type->detail;
+  kiln__lower_map *out = kiln__lower_new_map(l, t->rank);
+  const int heads = t->rank - 3, all = map->rank - 3;
+  const int grouped = flag_of(l, node, GROUPED);
+  const bool repeats = grouped > 0 && (i == KEY || i == VALUE) && heads >= 0 &&
+                       t->sizes[heads] != result->sizes[all];
+  for (int d = 0; d < t->rank - 2; d++) {
+    const int at = map->rank - t->rank + d;
+    if (at >= 0 && t->sizes[d] != 1) out->dims[d] = map->dims[at];
+    if (at >= 0 && (t->sizes[d] == 1 || t->sizes[d] == result->sizes[at])) continue;
+    if (at == all && repeats) continue;
+    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  }
+  if (repeats) {
+    const kiln_dim count = t->sizes[heads], many = result->sizes[all];
+    kiln__lower_dim quotient, rest;
+    if (!kiln_dim_is_number(count) || !kiln_dim_is_number(many) || many % count != 0) {
+      kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    } else if (kiln__lower_divide(l, &map->dims[all], count, many / count, &quotient, &rest)) {
+      out->dims[heads] = quotient;
+    }
+  }
+  return grouped < 0 || l->reason != KILN_REASON_none ? NULL : out;
+}
+
+/* Element `column` of a row of scores, behind the mask: hidden ones are -inf. */
+static int masked(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *kept,
+                  const kiln__lower_dim *column, int score) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const kiln__lower_dim *row = &kept->dims[kept->rank - 2];
+  const int causal = flag_of(l, node, CAUSAL);
+  if (causal < 0 || score < 0) return -1;
+  const int hidden = kiln__lower_const(l, dtype, -INFINITY);
+  if (causal && row->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (causal) {
+    const int i = kiln_loop_index(l->fn, l->nest, row->offset, row->steps);
+    const int t = kiln_loop_index(l->fn, l->nest, column->offset, column->steps);
+    score = kiln__lower_op(l, KILN_LOOP_select, OP2(gt, t, i), hidden, score);
+  }
+  if (kiln__lower_is_none(node, MASK)) return score;
+  const kiln_dtype type = kiln__lower_input_dtype(node, MASK);
+  kiln__lower_map *at = operand_map(l, node, MASK, kept);
+  const kiln_tensor_detail *mask = detail_of(node, MASK);
+  if (!at) return -1;
+  if (mask->sizes[at->rank - 2] != 1) at->dims[at->rank - 2] = *row;
+  if (mask->sizes[at->rank - 1] != 1) at->dims[at->rank - 1] = *column;
+  const int value = kiln__lower_value(l, kiln_node_input(node, MASK), at);
+  if (type == KILN_DTYPE_BOOL) return kiln__lower_op(l, KILN_LOOP_select, value, score, hidden);
+  return type == dtype ? OP2(add, score, value) : kiln__lower_refuse(l, KILN_REASON_dtype);
+}
+
+static void begin_scores(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln__lower_sizes q = kiln__lower_sizes_of(l, kiln_node_input(node, QUERY));
+  const kiln__lower_sizes k = kiln__lower_sizes_of(l, kiln_node_input(node, KEY));
+  kiln__lower_map *a = operand_map(l, node, QUERY, &rows->kept);
+  kiln__lower_map *b = a ? operand_map(l, node, KEY, &rows->kept) : NULL;
+  if (!b) return;
+  const kiln_dim depth = q.sizes[a->rank - 1], keys = k.sizes[b->rank - 2];
+  double scale = kiln_dim_is_number(depth) ? 1 / sqrt((double)depth) : 0;
+  if (k.sizes[b->rank - 1] != depth || (kiln__lower_is_none(node, SCALE) && scale == 0))
+    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!kiln__lower_is_none(node, SCALE)) (void)kiln__lower_number(l, node, SCALE, &scale);
+  kiln__lower_map row = rows->kept;
+  const int loop = open_row(l, KILN_LOOP_for, keys, &row);
+  const int inner = loop < 0 ? -1 : kiln__lower_open(l, KILN_LOOP_reduce, depth);
+  if (inner < 0) return;
+  a->dims[a->rank - 2] = rows->kept.dims[rows->kept.rank - 2];
+  b->dims[b->rank - 2] = row.dims[row.rank - 1];
+  if (depth != 1) a->dims[a->rank - 1] = b->dims[b->rank - 1] = kiln__lower_along(inner);
+  const int left = kiln__lower_value(l, kiln_node_input(node, QUERY), a);
+  const int right = kiln__lower_value(l, kiln_node_input(node, KEY), b);
+  if (left < 0 || right < 0) return;
+  int score = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  kiln__lower_close(l);
+  score = OP2(mul, score, kiln__lower_const(l, kiln__lower_dtype_of(l, score), scale));
+  store_row(l, rows, loop, keys, masked(l, node, &rows->kept, &row.dims[row.rank - 1], score));
+}
+
+/* softmax of the scores; a row that the mask hides is 0. */
+static void begin_weights(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
+  const kiln_ir_value *key = kiln_node_input(node, KEY);
+  const int key_rank = detail_of(node, KEY)->rank;
+  const kiln_dim keys = kiln__lower_sizes_of(l, key).sizes[key_rank - 2];
+  const kiln__rows *scores = kiln__rows_at(l, node, begin_scores, 0, &rows->kept);
+  kiln__lower_map row = rows->kept;
+  const kiln__lower_dim *at = &row.dims[row.rank - 1];
+  int found[2], loop = -1, value = -1;
+  for (int i = 0; scores && i < 2; i++) {
+    if (open_row(l, KILN_LOOP_reduce, keys, &row) < 0) return;
+    value = row_element(l, scores, at);
+    if (i == 1) value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, value, found[0]), -1, -1);
+    if (value < 0) return;
+    found[i] = kiln_loop_reduce(l->fn, l->nest, i ? KILN_LOOP_sum : KILN_LOOP_amax, value, -1, 1);
+    kiln__lower_close(l);
+  }
+  if (!scores || (loop = open_row(l, KILN_LOOP_for, keys, &row)) < 0) return;
+  value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, row_element(l, scores, at), found[0]), -1, -1);
+  value = OP2(div, value, found[1]);
+  if (flag_of(l, node, CAUSAL) > 0 || !kiln__lower_is_none(node, MASK)) {
+    const kiln_dtype dtype = kiln__lower_dtype_of(l, value);
+    const int none = OP2(eq, found[0], kiln__lower_const(l, dtype, -INFINITY));
+    value = kiln__lower_op(l, KILN_LOOP_select, none, kiln__lower_const(l, dtype, 0), value);
+  }
+  store_row(l, rows, loop, keys, value);
+}
+
+static bool fits(kiln__lowering *l, const kiln_node *node) {
+  const kiln_tensor_detail *result = node->outputs[0]->type->detail;
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  double dropout;
+  if (!kiln__lower_number(l, node, DROPOUT, &dropout)) return false;
+  if (dropout != 0) return kiln__lower_refuse(l, KILN_REASON_no_lowering) == 0;
+  for (int i = QUERY; i <= MASK; i++) {
+    if (i == MASK && kiln__lower_is_none(node, i)) continue;
+    const kiln_tensor_detail *t = kiln__lower_is_tensor(node, i) ? detail_of(node, i) : NULL;
+    if (!t || t->rank < 2 || t->rank > result->rank)
+      return kiln__lower_refuse(l, KILN_REASON_rank) == 0;
+    if (i != MASK &&
+        (kiln__lower_input_dtype(node, i) != dtype || kiln_loop_class(dtype) != KILN_LOOP_CLASS_F))
+      return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
+    if (!is_read(l, kiln_node_input(node, i)))
+      return kiln__lower_refuse(l, KILN_REASON_read_again) == 0;
+  }
+  if (!kiln__lower_is_none(node, MASK) && flag_of(l, node, CAUSAL) != 0)
+    return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  return true;
+}
+
+KILN__LOWER(attention) {
+  if (!fits(l, node)) return -1;
+  const kiln__lower_map *kept = row_of(l, map, node->outputs[0], map->rank - 1);
+  const kiln__rows *weights = kiln__rows_at(l, node, begin_weights, 0, kept);
+  kiln__lower_map *v = weights ? operand_map(l, node, VALUE, map) : NULL;
+  if (!v) return -1;
+  const kiln_dim keys = kiln__lower_sizes_of(l, kiln_node_input(node, VALUE)).sizes[v->rank - 2];
+  kiln__lower_map row = *kept;
+  if (open_row(l, KILN_LOOP_reduce, keys, &row) < 0) return -1;
+  v->dims[v->rank - 2] = row.dims[row.rank - 1];
+  v->dims[v->rank - 1] = map->dims[map->rank - 1];
+  const int left = row_element(l, weights, &row.dims[row.rank - 1]);
+  const int right = kiln__lower_value(l, kiln_node_input(node, VALUE), v);
+  if (left < 0 || right < 0) return -1;
+  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  kiln__lower_close(l);
+  return sum;
 }

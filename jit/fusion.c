@@ -59,8 +59,7 @@ static kiln_reason check_values(const kiln_fusion *f, kiln_node *n) {
   return KILN_REASON_none;
 }
 
-/* Finds the types of the results that the profile did not see. */
-static void infer_types(kiln_fusion *f, kiln_node *n) {
+void kiln__fusion_infer(const kiln_fusion *f, kiln_node *n) {
   const kiln_type *before[KILN_MAX_OUTS];
   int count = n->output_count < KILN_MAX_OUTS ? n->output_count : KILN_MAX_OUTS;
   for (int i = 0; i < count; i++) before[i] = n->outputs[i]->type;
@@ -76,7 +75,7 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!pure) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return kiln_codegen_can_lower(n);
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
-  infer_types(f, n);
+  kiln__fusion_infer(f, n);
   kiln_reason reason = check_values(f, n);
   if (reason != KILN_REASON_none) return reason;
   if (n->op->variant == KILN_VARIANT_COPY && !kiln_shape_keeps_self(n)) {
@@ -149,7 +148,9 @@ static bool find_nodes(kiln_fusion *f) {
   bool any = false;
   int i = 0;
   for (kiln_node *n = f->block->first; n; n = n->next, i++) {
-    f->nodes[i] = (kiln_fusion_node){.node = n, .cluster = i, .next_member = -1};
+    f->nodes[i].node = n;
+    f->nodes[i].cluster = i;
+    f->nodes[i].next_member = -1;
     if (n->block_count || kiln_node_is(n, KILN_OP_prim_Constant)) continue;
     kiln_reason reason = why_not(f, n);
     f->nodes[i].fusible = reason == KILN_REASON_none;

@@ -13,7 +13,11 @@ typedef struct kiln_fusion_node {
   int cluster, next_member; /* -1: the last of its cluster */
   bool fusible, is_view;    /* a view or a list joins only what uses all of it */
   bool repeats;             /* in its group elements of its result are read again and again */
-  kiln_vec_int next, prev;  /* must stay after, before */
+  /* Of two products, softmax(q k^T) v: the rows of the first one's result are what the other's
+   * first factor is made of, and nobody else reads them. Either is worth a kernel with the other
+   * alone (fusion_product.c). */
+  enum { KILN_FUSION_ALONE, KILN_FUSION_FIRST, KILN_FUSION_SECOND } chain;
+  kiln_vec_int next, prev; /* must stay after, before */
 } kiln_fusion_node;
 
 /* What a group reduces, and the sizes of its members' results. */
@@ -25,6 +29,7 @@ typedef struct kiln_fusion_rows {
   bool many;    /* more than are kept */
   bool product; /* a contraction is one of the members */
   bool windows; /* and is a convolution */
+  bool chain;   /* the second of two, whose first factor is the space */
   bool spreads; /* results at or behind what reduces have the space's sizes: softmax */
   bool unclear; /* a result might be of other dimensions than it seems: see fusion_rows.c */
   const kiln_tensor_detail *shapes[KILN_FUSION_SHAPES];
@@ -52,6 +57,8 @@ typedef struct kiln_fusion {
   kiln_fusion_cluster *clusters; /* [count] */
 } kiln_fusion;
 
+/* Finds the types of the results that the profile did not see. */
+void kiln__fusion_infer(const kiln_fusion *f, kiln_node *n);
 /* Index of the node of the block that `user` is or stands in; -1: the block's results. */
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
 /* Nodes whose refusal is worth telling: those that compute something. */
@@ -65,10 +72,12 @@ bool kiln__fusion_rows_again(const kiln_fusion_rows *rows, const kiln_node *n);
 /* It reduces, and its result does not keep the dimensions (fusion_rows.c). */
 bool kiln__fusion_drops_dims(const kiln_node *n);
 /* Whether a node may join a group with these rows (fusion_rows.c): none, or why not; it does. */
-kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n);
+kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_fusion_node *node);
+void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node);
 /* Whether a contraction is worth a kernel: none, or why not (fusion_product.c). */
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n);
-void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n);
+/* The number of its first factor among its inputs. */
+int kiln__fusion_first_factor(const kiln_node *n);
 /* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
  * so they come in as inputs. */
 bool kiln__fusion_is_inline(const kiln_ir_value *v);

@@ -218,7 +218,7 @@ static void add_member(partition *p, int node) {
     note->uses++;
   }
   kiln_fusion_cluster *c = &f->clusters[p->group];
-  kiln__fusion_rows_take(&c->rows, n);
+  kiln__fusion_rows_take(&c->rows, &f->nodes[node]);
   c->size++;
   c->work += !f->nodes[node].is_view;
   c->has_maps |= kiln__fusion_is_map(n);
@@ -281,6 +281,8 @@ static bool is_read_again(partition *p, int node) {
     const kiln_fusion_node *to = &f->nodes[f->nodes[node].next.data[k]];
     if (to->cluster != p->group || !to->repeats) continue;
     const bool gathers = to->node->op->flags & KILN_OP_GATHERS;
+    const int first = to->chain == KILN_FUSION_SECOND ? kiln__fusion_first_factor(to->node) : -1;
+    if (first >= 0 && kiln_node_input(to->node, first)->node == f->nodes[node].node) continue;
     if (!gathers || kiln_node_input(to->node, 0)->node == f->nodes[node].node) return true;
   }
   return false;
@@ -300,8 +302,9 @@ static void grow_group(partition *p, int node) {
     const bool again = is_read_again(p, from), maps = kiln__fusion_is_map(f->nodes[from].node);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
     const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
-                       kiln__fusion_rows_again(&f->clusters[node].rows, f->nodes[from].node);
-    const kiln_reason misfit = kiln__fusion_rows_fit(&f->clusters[node].rows, f->nodes[from].node);
+                       (f->clusters[node].rows.chain ||
+                        kiln__fusion_rows_again(&f->clusters[node].rows, f->nodes[from].node));
+    const kiln_reason misfit = kiln__fusion_rows_fit(&f->clusters[node].rows, &f->nodes[from]);
     if ((again && !maps) || twice) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
@@ -320,7 +323,8 @@ static void grow_groups(partition *p) {
   const kiln_fusion *f = p->f;
   for (int i = f->count - 1; i >= 0; i--) {
     const kiln_fusion_node *n = &f->nodes[i];
-    if (n->fusible && !n->is_view && !f->clusters[n->cluster].is_group) grow_group(p, i);
+    const bool begins = n->fusible && !n->is_view && n->chain != KILN_FUSION_FIRST;
+    if (begins && !f->clusters[n->cluster].is_group) grow_group(p, i);
     find_whether_it_leads_back(p, i);
   }
 }
@@ -434,12 +438,31 @@ static void dissolve(kiln_fusion *f, kiln_fusion_cluster *c, kiln_reason reason)
 
 /* -- Which groups can be lowered as a whole -- */
 
+/* The second of two products without the first is not worth a kernel. */
+static bool has_its_first(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  bool found = false;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member)
+    found |= f->nodes[m].chain == KILN_FUSION_FIRST;
+  return found;
+}
+static void refuse_second(kiln_fusion *f, const kiln_fusion_cluster *c) {
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    if (f->nodes[m].chain != KILN_FUSION_SECOND) continue;
+    f->nodes[m].fusible = false;
+    kiln__fusion_refuse(f, f->nodes[m].node, KILN_REASON_product_by_kernel);
+  }
+}
+
 /* A group that cannot is to be formed without what changes where elements stand, or without joins,
  * where they are the cause: views have no parts; or without reductions, where their rows may be;
  * then without its product, which a kernel would make slowly. */
 static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   kiln_fusion_values v;
   const bool small = c->work < f->pass->env->flags.min_group_size;
+  if (c->rows.chain && !has_its_first(f, c)) {
+    refuse_second(f, c);
+    return false;
+  }
   if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small)) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(

@@ -3,7 +3,12 @@
  * The interpreter's products are as good as a kernel's where nothing is known of their factors. A
  * kernel gains where one factor is a weight, which is copied once into the order that the kernel
  * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. Small ones are not worth
- * the compilation. */
+ * the compilation.
+ *
+ * Two products with the rows of one going into the other, softmax(q k^T) v, gain together: the rows
+ * stay in a cache. */
+#include <string.h>
+
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 
@@ -56,18 +61,83 @@ static bool conv_gains(const kiln_node *n) {
   return flops / 2 >= WORTH_PRODUCTS && (double)flops / 2 <= MOST_PRODUCTS * elements;
 }
 
+/* -- Two products -- */
+
+int kiln__fusion_first_factor(const kiln_node *n) {
+  int first = 0;
+  while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
+  return first + (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm));
+}
+
+static bool same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  return a && b && a->rank == b->rank && a->rank >= 2 &&
+         memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0;
+}
+
+/* Whether it makes rows of rows: element by element, or as softmax does along the last dimension.
+ */
+static bool keeps_rows(const kiln_node *n, const kiln_tensor_detail *space) {
+  uint64_t mask;
+  if (!n->op || !kiln_codegen_has_lowering(n->op) || n->output_count != 1) return false;
+  const bool reduces = kiln_codegen_reduces(n, &mask);
+  if (reduces ? mask != UINT64_C(1) << (space->rank - 1) : n->op->cost != KILN_COST_pointwise)
+    return false;
+  return kiln_type_is_tensor(n->outputs[0]->type) && same_sizes(n->outputs[0]->type->detail, space);
+}
+
+enum { LEAST_ROWS = 12 }; /* fewer do not pay for the copies of panels */
+
+static bool has_rows(const kiln_tensor_detail *t) {
+  const kiln_dim rows = t->rank >= 2 ? t->sizes[t->rank - 2] : 1;
+  return !kiln_dim_is_number(rows) || rows >= LEAST_ROWS;
+}
+
+/* The second product, whose first factor is made of the rows of n alone; NULL: there is none. */
+static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
+  const kiln_ir_value *v = n->outputs[0];
+  const kiln_tensor_detail *space = v->type->detail;
+  if (!has_rows(space)) return NULL;
+  for (;;) {
+    if (v->use_count != 1 || v->uses->user->block != n->block) return NULL;
+    kiln_node *user = v->uses->user;
+    if (kiln_codegen_contracts(user->op) && !kiln_codegen_convolves(user->op)) {
+      const int first = kiln__fusion_first_factor(user);
+      return first + 1 < user->input_count && kiln_node_input(user, first) == v ? user : NULL;
+    }
+    if (user->op) kiln__fusion_infer(f, user);
+    if (!keeps_rows(user, space)) return NULL;
+    v = user->outputs[0];
+  }
+}
+
+static bool has_weight(const kiln_node *n) {
+  return is_weight(kiln_node_input(n, kiln__fusion_first_factor(n) + 1));
+}
+
+/* The two, if n is the first of them; it comes first. A product with a weight gains more alone. */
+static void find_second(const kiln_fusion *f, const kiln_node *n) {
+  kiln_fusion_node *node = &f->nodes[n->mark - 1];
+  const kiln_node *second = node->chain == KILN_FUSION_ALONE ? second_of(f, n) : NULL;
+  if (!second || has_weight(n) || has_weight(second)) return;
+  node->chain = KILN_FUSION_FIRST;
+  f->nodes[second->mark - 1].chain = KILN_FUSION_SECOND;
+}
+
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n) {
   const kiln_flags *flags = &f->pass->env->flags;
-  int first = 0;
   if (flags->exact || flags->codegen != (int)KILN_BACKEND_LLVM ||
       flags->compat == KILN_COMPAT_TORCH)
     return KILN_REASON_product_by_llvm;
   if (kiln_codegen_convolves(n->op))
     return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
-  while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
-  if (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm)) first++;
-  const bool gains = is_weight(kiln_node_input(n, first + 1)) &&
-                     !has_one_row(kiln_node_input(n, first)->type->detail) &&
-                     products_of(n, first) >= WORTH_PRODUCTS;
+  const int first = kiln__fusion_first_factor(n);
+  const bool big = products_of(n, first) >= WORTH_PRODUCTS;
+  const bool is_attention = kiln_node_is(n, KILN_OP_scaled_dot_product_attention);
+  if (big && !is_attention) find_second(f, n);
+  if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
+  if (is_attention)
+    return big && has_rows(n->outputs[0]->type->detail) ? KILN_REASON_none
+                                                        : KILN_REASON_product_by_kernel;
+  const bool gains = big && has_weight(n) && !has_one_row(kiln_node_input(n, first)->type->detail);
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }

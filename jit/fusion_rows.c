@@ -5,9 +5,12 @@
  * broadcasts to them: softmax((x + b) * mask).sum(-1) is one group for x of (2, 8, 64), b of (64)
  * and mask of (2, 1, 64).
  *
- * A contraction is one of its kind in its group, without reductions, and what stands behind it has
- * its sizes: relu(linear(x, w) + b). What is before it stays outside: linear(relu(x), w) would take
- * relu of each element once for each column. */
+ * The second of two products, softmax(q k^T) v, has as rows those of its first factor, and takes in
+ * what stands between the two, and the first.
+ *
+ * Any other contraction is one of its kind in its group, without reductions, and what stands behind
+ * it has its sizes: relu(linear(x, w) + b). What is before it stays outside: linear(relu(x), w)
+ * would take relu of each element once for each column. */
 #include <string.h>
 
 #include "codegen/codegen.h"
@@ -44,14 +47,19 @@ static bool stands_in(const kiln_tensor_detail *t, const kiln_tensor_detail *spa
 
 static bool reduction_fits(const kiln_fusion_rows *rows, const kiln_node *n, uint64_t mask) {
   const kiln_tensor_detail *space = kiln_node_input(n, 0)->type->detail;
-  if (rows->product) return false;
+  if (rows->product && !rows->chain) return false;
   if (rows->space) return same_sizes(rows->space, space) && rows->mask == mask;
   for (int i = 0; i < rows->shape_count; i++)
     if (!stands_in(rows->shapes[i], space, mask)) return false;
   return !rows->many;
 }
 
-static kiln_reason product_fits(const kiln_fusion_rows *rows, const kiln_node *n) {
+static kiln_reason product_fits(const kiln_fusion_rows *rows, const kiln_fusion_node *node) {
+  const kiln_node *n = node->node;
+  if (node->chain == KILN_FUSION_FIRST) {
+    const bool fits = rows->chain && same_sizes(rows->space, n->outputs[0]->type->detail);
+    return fits ? KILN_REASON_none : KILN_REASON_product_by_kernel;
+  }
   if (rows->space || rows->product) return KILN_REASON_rows_differ;
   for (int i = 0; i < rows->shape_count; i++)
     if (!broadcasts_to(rows->shapes[i], n->outputs[0]->type->detail))
@@ -59,9 +67,10 @@ static kiln_reason product_fits(const kiln_fusion_rows *rows, const kiln_node *n
   return rows->many ? KILN_REASON_product_repeated : KILN_REASON_none;
 }
 
-kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_node *n) {
+kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_fusion_node *node) {
+  const kiln_node *n = node->node;
   uint64_t mask;
-  if (kiln_codegen_contracts(n->op)) return product_fits(rows, n);
+  if (kiln_codegen_contracts(n->op)) return product_fits(rows, node);
   if (kiln_codegen_reduces(n, &mask))
     return reduction_fits(rows, n, mask) ? KILN_REASON_none : KILN_REASON_rows_differ;
   for (int i = 0; rows->space && i < n->output_count; i++) {
@@ -94,8 +103,14 @@ static bool is_unclear(const kiln_node *n, const kiln_tensor_detail *space, uint
   return unclear && !trailing;
 }
 
-void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_node *n) {
+void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node) {
+  const kiln_node *n = node->node;
   uint64_t mask;
+  if (node->chain == KILN_FUSION_SECOND) {
+    rows->chain = true;
+    rows->space = kiln_node_input(n, kiln__fusion_first_factor(n))->type->detail;
+    rows->mask = UINT64_C(1) << (rows->space->rank - 1);
+  }
   if (kiln_codegen_reduces(n, &mask)) {
     rows->space = kiln_node_input(n, 0)->type->detail;
     rows->mask = mask;

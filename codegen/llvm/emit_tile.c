@@ -10,11 +10,11 @@
  *   w0 = w[k][0..], x0 = splat x[0][k], s00 += x0 * w0, w1 = w[k][8..], s01 += x0 * w1,
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
- * Rows that are left over of a known number are one tile, of others tiles of 8, 4, 2 and 1. Few
- * accumulators are several chains, which take the iterations in turn: each waits for its last sum.
- * Their number is the nest's, so that a row's bits do not depend on the rows that it is summed
- * with: boxes cut them anywhere. Of a part of a body's columns, where it is no whole one, each
- * vector is a tile. */
+ * Rows that are left over of a known number are one tile, of others tiles of 8, 4, 2 and 1, or of a
+ * body tiles of 1. Few accumulators are several chains, which take the iterations in turn: each
+ * waits for its last sum. Their number is the nest's, so that a row's bits do not depend on the
+ * rows that it is summed with: boxes cut them anywhere. Of a part of a body's columns, where it is
+ * no whole one, each vector is a tile. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -445,6 +445,13 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   e->values = outer;
 }
 
+/* Whether it is known how many rows are left over. */
+static bool leaves_number(const tile *x) {
+  const kiln_loop_inst *rows_loop = &x->t->nest->body.data[x->open];
+  return kiln_dim_is_number(rows_loop->offset) &&
+         (!kiln_loop_is_part(rows_loop) || kiln_dim_is_number(rows_loop->imm.step));
+}
+
 /* Whether that many rows are ever left over: boxes cut anywhere, where they cut. */
 static bool is_left_over(const tile *x, int rows) {
   const kiln_loop_nest *nest = x->t->nest;
@@ -500,6 +507,14 @@ static void emit_row_loop(const tile *x) {
   end_if(e, behind);
   if (rows_left(x) >= 0 && rows > 1) {
     emit_end(x, end, left, (int)rows_left(x));
+    return;
+  }
+  if (x->open >= 0 && rows > 1 && !leaves_number(x)) { /* little code for few */
+    behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
+    l = loop_begin(e, end);
+    emit_rows(x, 1, l.counter);
+    loop_end(e, l, 1, last);
+    end_if(e, behind);
     return;
   }
   for (int some = KILN_SCHEDULE_MAX_ROWS / 2; some > 0; some /= 2) {

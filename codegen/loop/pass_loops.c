@@ -114,7 +114,8 @@ static bool reduces_both(const kiln_loop_nest *nest, int begin, int end) {
   return true;
 }
 
-/* A loop of the body that holds nothing but one of its kind becomes one with it. */
+/* A loop of the body that holds nothing but one of its kind becomes one with it; one of `for` with
+ * one iteration goes. */
 static bool collapse_body(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_arena *scratch) {
   const int count = nest->body.count;
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
@@ -123,10 +124,16 @@ static bool collapse_body(kiln_loop_fn *fn, kiln_loop_nest *nest, kiln_arena *sc
   for (int i = count - 1; i >= 0; i--) {
     const kiln_loop_inst *outer = &nest->body.data[i];
     if (kiln_loop_ops[outer->op].rule != KILN_LOOP_RULE_OPEN) continue;
+    const int end = scopes.end[i], depth = scopes.depth[i];
+    if (outer->op == KILN_LOOP_for && outer->offset == 1) {
+      remove_strides(nest, i, end, depth);
+      keep[i] = keep[end] = false;
+      changed = true;
+      continue;
+    }
     int at = i + 1;
     while (!keep[at]) at++;
     kiln_loop_inst *inner = &nest->body.data[at];
-    const int end = scopes.end[i], depth = scopes.depth[i];
     int last = end - 1;
     while (!keep[last]) last--;
     if (inner->op != outer->op || scopes.end[at] != last) continue;

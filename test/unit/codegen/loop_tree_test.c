@@ -74,7 +74,6 @@ static void test_refusals(void **unused) {
       {"%6 = sub f32 %5, %2", "%6 = sub f32 %5, %1", "a loop that it does not stand in"},
       {"%13 = div f32 %12, %9", "%13 = div f32 %12, %7", "a loop that it does not stand in"},
       {"%6 = sub f32 %5, %2", "%6 = sum f32 %5 over 1", "a loop that it does not stand in"},
-      {"for 8 {", "reduce 4 {", "does not walk b2 as its store does"},
       {"for 8 {", "for 0 {", "empty loop"},
       {"for 8 {", "for 9 {", "outside of b2"},
       {"%12 = load f32 b2 + 0 [0, 1]", "%12 = load f32 b2 + 0 [1, 1]", "outside of b2"},
