@@ -308,7 +308,38 @@ static void test_random(void **unused) {
   for (uint64_t seed = 1; seed <= count && !only; seed++) run_seed(seed);
 }
 
+/* -- Copies that are none -- */
+
+static void test_wrong_copies(void **unused) {
+  (void)unused;
+  static const char *const wrong[][2] = {
+      {"in b0: f32[5] [1] copy of [4] [1] before [2]", "smaller"},
+      {"in b0: f32[6] [1] copy of [4] [1] between [1]", "smaller"},
+      {"in b0: f32[6] [2] copy of [4] [1] before [1]", "not contiguous"},
+      {"in b0: f32[6] [1] copy of [4] [1] flipped [2]", "of nothing"},
+      {"in b0: f32[6] [1] copy of [0] [1]", "of nothing"},
+      {"in b0: f32[6] [1] copy of [s0] [1]", "no number"},
+      {"in b0: f32[6] [1] copy of [4, 1] [1, 1]", "a copy of 2 dimensions"},
+      {"in b0: f32[6] [1] copy of [4] [1] before [1, 1]", "2 numbers for a copy"},
+      {"in b0: f32[] [] copy of [] []", "a copy of a number"},
+      {"in b0: f32[1] [1] out b1: f32[6] [1] copy of [4] [1]", "no input"},
+      {"in b0: f32[6] [1] copy of [4] [1] before [1] out b1: f32[6] [1] nest [6] {"
+       " %0 = load f32 b0 + 1 [1] store f32 b1 + 0 [1], %0 }",
+       "outside of b0"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    fixture f;
+    fixture_open(&f);
+    char text[512];
+    snprintf(text, sizeof text, "kernel { %s }", wrong[i][0]);
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    assert_error(parse_body(&job), KILN_INVALID_ARGUMENT, wrong[i][1]);
+    fixture_close(&f);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
+                                     cmocka_unit_test(test_wrong_copies)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
