@@ -48,17 +48,16 @@ enum { MOST_PRODUCTS = 128 };
 
 static bool conv_gains(const kiln_node *n) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
-  const kiln_dim channels = kiln_node_input(n, 1)->type->detail->sizes[1];
-  double elements = 1;
-  uint64_t flops;
-  if (channels == 1 || !is_weight(kiln_node_input(n, 1)) || !n->op->flops ||
-      !n->op->flops(n, &flops))
+  const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
+  const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
+  double products = 1, elements = 1;
+  if (w->sizes[1] == 1 || !kiln_dim_is_number(outputs) || !is_weight(kiln_node_input(n, 1)))
     return false;
-  for (int d = 0; d < out->rank; d++) {
-    if (!kiln_dim_is_number(out->sizes[d])) return false;
-    elements *= (double)out->sizes[d];
-  }
-  return flops / 2 >= WORTH_PRODUCTS && (double)flops / 2 <= MOST_PRODUCTS * elements;
+  for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];
+  for (int d = 0; d < out->rank; d++)
+    elements *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
+  products /= (double)outputs;
+  return products <= MOST_PRODUCTS && products * elements >= WORTH_PRODUCTS;
 }
 
 /* -- Two products -- */

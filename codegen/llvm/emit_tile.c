@@ -169,10 +169,11 @@ static void emit_before(const tile *x) {
 
 /* -- Contractions -- */
 
-/* Whether its vectors may be read whole: there is memory behind copies. */
+/* Whether its vectors may be read whole: behind copies is memory for steps of two elements. */
 static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
   if (x->open >= 0 || inst->op != KILN_LOOP_load) return false;
-  return inst->index == x->t->nest->tile.packed || x->t->e->fn->buffers.data[inst->index].copy;
+  const bool behind = x->t->e->fn->buffers.data[inst->index].copy && inst->strides[x->inner] <= 2;
+  return inst->index == x->t->nest->tile.packed || behind;
 }
 
 /* Addresses at the first iteration of the body's loops, and accumulators. */

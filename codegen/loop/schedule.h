@@ -12,8 +12,9 @@
  * calls the kernel packs it (kiln_kernel_pack) tile i0 8    8 rows of a panel are summed in
  * registers at once
  *
- *   strip 10     10 panels at a time stand inside of the rows' loop, with the loops that come
- * behind it in the nest: of a convolution each tile's weights go over a strip of pixels
+ * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
+ * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels.
+ *
  * Loops of the body have tiles too. They are named by their order in the text, l0 and on; of a nest
  * over rows with `for T { reduce D { contract } .. }` in its body, between other loops, this makes
  *

@@ -152,11 +152,12 @@ enum { EVEN_TILES = 8 };
  * all rows go over it. They are cut evenly, if they can be. */
 static int strip_for(const kiln_loop_nest *nest, int load, int64_t panel, int64_t panels,
                      const kiln_machine *m) {
-  int64_t bytes = panel * kiln_loop_size(nest->body.data[load].dtype);
+  double bytes = (double)panel * kiln_loop_size(nest->body.data[load].dtype);
   for (int i = 0; i < nest->body.count; i++) {
-    if (nest->body.data[i].op == KILN_LOOP_reduce) bytes *= number_or(nest->body.data[i].offset, 1);
+    if (nest->body.data[i].op == KILN_LOOP_reduce)
+      bytes *= (double)number_or(nest->body.data[i].offset, 1);
   }
-  int64_t most = m->l2_bytes / 2 / bytes;
+  int64_t most = (int64_t)((double)m->l2_bytes / 2 / bytes);
   if (most < 1) most = 1;
   if (most > panels) most = panels < 1 ? 1 : panels;
   if (most > KILN_SCHEDULE_MAX_STRIP) most = KILN_SCHEDULE_MAX_STRIP;
