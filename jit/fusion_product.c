@@ -43,8 +43,14 @@ static bool has_one_row(const kiln_tensor_detail *t) {
 /* Products of an element of a convolution up to which a kernel gains: what stands behind it in the
  * group saves a way through memory, as much as some twenty products take. The interpreter sums more
  * of them faster: it copies what a tile reads into the order of the registers. Of one channel it is
- * faster too: a kernel's image is copied with its border before, a way through memory. */
-enum { MOST_PRODUCTS = 128 };
+ * faster too: a kernel's image is copied with its border before, a way through memory. Of a strided
+ * one a tile's vectors are shuffled for each few outputs, the interpreter's once for all. */
+enum { MOST_PRODUCTS = 128, MOST_STRIDED_OUTPUTS = 32 };
+
+static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *out) {
+  const kiln_dim from = x->sizes[x->rank - 1], to = out->sizes[out->rank - 1];
+  return kiln_dim_is_number(from) && kiln_dim_is_number(to) && 2 * from > 3 * to;
+}
 
 static bool conv_gains(const kiln_node *n) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
@@ -52,6 +58,8 @@ static bool conv_gains(const kiln_node *n) {
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
   if (w->sizes[1] == 1 || !kiln_dim_is_number(outputs) || !is_weight(kiln_node_input(n, 1)))
+    return false;
+  if (outputs > MOST_STRIDED_OUTPUTS && is_strided(kiln_node_input(n, 0)->type->detail, out))
     return false;
   for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];
   for (int d = 0; d < out->rank; d++)
