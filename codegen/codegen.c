@@ -297,13 +297,17 @@ static kiln_status *describe(code *c, const kiln_scheduled *scheduled, kiln_aren
   *out_reason = KILN_REASON_too_long;
   KILN_TRY(kiln_loop_info(scheduled->fn, lanes, own, scratch, &c->public.info));
   *out_reason = KILN_REASON_out_of_memory;
-  if (scheduled->pack_count) {
-    const size_t bytes = sizeof *c->packs * (size_t)scheduled->pack_count;
-    c->packs = kiln_mem_alloc(c->mem, bytes);
+  const kiln_loop_fn *fn = scheduled->fn;
+  int packs = scheduled->pack_count;
+  for (int i = 0; i < fn->input_count; i++) packs += fn->buffers.data[i].copy != NULL;
+  if (packs > 0) {
+    c->packs = kiln_mem_alloc(c->mem, sizeof *c->packs * (size_t)packs);
     if (!c->packs) return kiln_status_oom();
-    memcpy(c->packs, scheduled->packs, bytes);
     c->public.info.packs = c->packs;
-    c->public.info.pack_count = scheduled->pack_count;
+    c->public.info.pack_count = packs;
+    for (int i = 0; i < scheduled->pack_count; i++) c->packs[i] = scheduled->packs[i];
+    for (int i = fn->input_count - 1; i >= 0; i--)
+      if (fn->buffers.data[i].copy) c->packs[--packs] = kiln_loop_describe_copy(fn, i);
   }
   const kiln_kernel_shape *shape = c->public.info.shape;
   if (!shape) return NULL;

@@ -45,6 +45,8 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
 kiln_reason kiln_codegen_lacks(const kiln_op *op);
 /* Whether its lowering is a contraction. */
 bool kiln_codegen_contracts(const kiln_op *op);
+/* Whether that is a convolution: its image, its weights, its bias. */
+bool kiln_codegen_convolves(const kiln_op *op);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All

@@ -86,6 +86,12 @@ bool kiln_codegen_contracts(const kiln_op *op) {
   return op && op->cost == KILN_COST_heavy && kiln_codegen_has_lowering(op);
 }
 
+bool kiln_codegen_convolves(const kiln_op *op) {
+  const lowering_entry *e = lowering_of(op);
+  return e && (e->fn == kiln__lower_conv || e->fn == kiln__lower_convolution ||
+               e->fn == kiln__lower_conv_transpose);
+}
+
 bool kiln_codegen_is_new(const kiln_op *op) {
   const lowering_entry *e = lowering_of(op);
   return e && e->is_new;
@@ -115,23 +121,65 @@ static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
 
 /* Where a map lies in a buffer, in elements. */
 static kiln__lower_dim place_of(kiln__lowering *l, int buffer, const kiln__lower_map *map) {
+  const kiln_loop_buffer *b = &l->fn->buffers.data[buffer];
   kiln__lower_dim place = {0};
   for (int d = 0; d < map->rank; d++) {
-    const kiln_dim stride = l->fn->buffers.data[buffer].strides[d];
-    const kiln__lower_dim way = kiln__lower_times(l, &map->dims[d], stride);
+    kiln__lower_dim way = map->dims[d];
+    if (b->copy) way = kiln__lower_times(l, &way, b->copy->between[d] + 1);
+    if (b->copy) way = kiln__lower_moved(l, &way, b->copy->before[d], 0);
+    way = kiln__lower_times(l, &way, b->strides[d]);
     place = kiln__lower_plus(l, &place, &way);
   }
   return place;
+}
+
+static int load(kiln__lowering *l, int buffer, const kiln__lower_dim *at) {
+  if (!at->check) return kiln_loop_load(l->fn, l->nest, buffer, at->offset, at->steps);
+  const int check = (int)at->check - 1;
+  return kiln_loop_gather(l->fn, l->nest, buffer, at->offset, at->steps, check, at->times);
+}
+
+int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *map) {
+  const kiln_loop_buffer *b = &l->fn->buffers.data[buffer];
+  kiln__lower_dim place = {0};
+  for (int d = 0; d < map->rank; d++) {
+    const kiln__lower_dim way = kiln__lower_times(l, &map->dims[d], b->strides[d]);
+    place = kiln__lower_plus(l, &place, &way);
+  }
+  return load(l, buffer, &place);
+}
+
+int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
+                     kiln_loop_copy copy) {
+  const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
+  const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
+  if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  const kiln_loop_copy *known = l->fn->buffers.data[buffer].copy;
+  for (int d = 0; d < l->fn->buffers.data[buffer].rank; d++) {
+    copy.sizes[d] = of.sizes[d];
+    copy.strides[d] = of.strides[d];
+    if (!kiln_dim_is_number(of.sizes[d]) || !kiln_dim_is_number(of.strides[d]))
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  }
+  if (known && memcmp(known, &copy, sizeof copy) != 0)
+    return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (known) return buffer;
+  kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
+  *own = copy;
+  kiln_loop_set_copy(l->fn, buffer, sizes, own);
+  l->copied = true;
+  return buffer;
 }
 
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const kiln_loop_copy *copy = l->fn->buffers.data[buffer].copy;
+  for (int d = 0; copy && d < map->rank; d++)
+    if (copy->flipped[d]) return kiln__lower_refuse(l, KILN_REASON_no_backward_map);
   const kiln__lower_dim at = place_of(l, buffer, map);
-  if (!at.check) return kiln_loop_load(l->fn, l->nest, buffer, at.offset, at.steps);
-  const int check = (int)at.check - 1;
-  return kiln_loop_gather(l->fn, l->nest, buffer, at.offset, at.steps, check, at.times);
+  return load(l, buffer, &at);
 }
 
 /* Scopes of one nest: 0 is its body, loops have their own numbers. */
@@ -359,9 +407,12 @@ static void begin_nest(kiln__lowering *l, int rank, const kiln_dim *extents) {
   l->scans = l->scanning = l->storing = false;
 }
 /* As if it and its local buffers had not been. */
-static void drop_nest(kiln__lowering *l, int buffers) {
-  l->fn->nests.count--;
+static void drop_nests(kiln__lowering *l, int nests, int buffers) {
+  l->fn->nests.count = nests;
   l->fn->buffers.count = buffers;
+}
+static void drop_nest(kiln__lowering *l, int buffers) {
+  drop_nests(l, l->fn->nests.count - 1, buffers);
 }
 
 /* Which loops of the domain all rows of the nest go along, a bit each; false, with a reason: they
@@ -461,7 +512,8 @@ static void lower_alike(kiln__lowering *l, int o) {
   bool is_cut = false;
   for (int d = 0; d < like->rank; d++) {
     part.extents[d] = like->sizes[d];
-    part.map.dims[d] = kiln__lower_along(d);
+    if (part.extents[d] != 1)
+      part.map.dims[d] = kiln__lower_along(d); /* as what broadcasts has it */
   }
   kiln_vec_push(l->arena, &parts, part);
   for (int tries = 0; parts.count > 0; tries++) {
@@ -511,7 +563,13 @@ static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *co
   l->output_count = output_count;
   for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
-  if (l->reason == KILN_REASON_none) lower_outputs(l);
+  const int shared = l->fn->buffers.count;
+  l->copied = true;
+  while (l->copied && l->reason == KILN_REASON_none) {
+    l->copied = false;
+    drop_nests(l, 0, shared);
+    lower_outputs(l);
+  }
 }
 
 /* Whether all its contractions get tiles; without one a product is slow. */

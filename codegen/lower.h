@@ -119,6 +119,7 @@ struct kiln__lowering {
   kiln_map buffers, scalars; /* graph input -> number + 1 */
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
+  bool copied;               /* an input has become a copy: what has read it is lowered again */
   kiln_reason reason;        /* why it failed */
 };
 
@@ -206,6 +207,13 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
  * local buffer with its row. False in *out_is_row: of nothing else, nor where it is stored. */
 int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map,
                     bool *out_is_row);
+/* That the kernel reads a copy of a value, one of its inputs, with zeros around it (loop.h; sizes
+ * and strides of the value are filled in): its buffer. All is lowered again then, for what has read
+ * the value before. */
+int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
+                     kiln_loop_copy copy);
+/* An element of a copy, at a map of it. */
+int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *map);
 /* Input i at the map of the node's result: broadcast, its other sizes the result's; a number is a
  * constant or a scalar. Cast to `dtype` (NONE: as it is). */
 int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,

@@ -411,13 +411,16 @@ static bool can_be_asked_before(const kiln_node *n) {
   }
 }
 
-/* Takes the checks before the first group, from the last one back to one that is not decided. */
+/* Takes the checks before the first group, from the last one back to one that is not decided, or
+ * that the region before has taken. */
 static void take_before(finder *f, const kiln_node_vec *before) {
   kiln_arena *scratch = f->region.pass->scratch;
   kiln_map wanted = kiln_map_in(scratch); /* by the checks that were taken */
   kiln_node_vec taken = {0};
-  for (int i = 0; i < before->count; i++) kiln__numbers_learn(&f->numbers, before->data[i]);
-  for (int i = before->count - 1; i >= 0; i--) {
+  int first = before->count;
+  while (first > 0 && before->data[first - 1]->block == f->numbers.block) first--;
+  for (int i = first; i < before->count; i++) kiln__numbers_learn(&f->numbers, before->data[i]);
+  for (int i = before->count - 1; i >= first; i--) {
     kiln_node *n = before->data[i];
     const bool is_check = kiln_node_is(n, KILN_OP_prim_If);
     const bool is_wanted = kiln_map_find_ptr(&wanted, n) && !kiln_node_is(n, KILN_OP_prim_Constant);

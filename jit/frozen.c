@@ -14,7 +14,7 @@ typedef struct frozen_object {
 
 typedef struct frozen_flag {
   int object, slot;
-  kiln_ivalue value; /* a bool or an int */
+  kiln_ivalue value; /* a bool, an int or None; of a tensor that it is one */
 } frozen_flag;
 
 struct kiln_frozen {
@@ -80,10 +80,19 @@ static void find_writes(freezer *f, const kiln_block *block) {
 
 static uint64_t slot_key(int object, int slot) { return (uint64_t)object << 32 | (uint32_t)slot; }
 
-/* A number that code sets differs from call to call. */
+/* A tensor where there might be none. */
+static bool is_there(const kiln_class_attribute *a, kiln_ivalue v) {
+  return v.tag == KILN_TAG_TENSOR && a->type->kind == KILN_TYPE_OPTIONAL &&
+         kiln_type_is_tensor(a->type->elems[0]);
+}
+
+/* What code sets differs from call to call. */
 static bool is_flag(const kiln_class_attribute *a, kiln_ivalue v) {
-  return v.tag == KILN_TAG_BOOL ||
-         (v.tag == KILN_TAG_INT && a->type->kind == KILN_TYPE_INT && !a->is_set);
+  if (v.tag == KILN_TAG_BOOL) return true;
+  const bool fits = (v.tag == KILN_TAG_INT && a->type->kind == KILN_TYPE_INT) ||
+                    (v.tag == KILN_TAG_NONE && a->type->kind == KILN_TYPE_OPTIONAL) ||
+                    is_there(a, v);
+  return fits && !a->is_set;
 }
 
 static void read_attribute(freezer *f, kiln_node *n) {
@@ -95,6 +104,7 @@ static void read_attribute(freezer *f, kiln_node *n) {
   if (slot < 0 || slot >= object->count || kiln_map_find(&f->written, name)) return;
   uint64_t key = slot_key(parent, slot);
   kiln_ivalue v = object->slots[slot];
+  if (v.tag == KILN_TAG_TENSOR) v.u.i = 0; /* whichever it is */
   if (is_flag(&object->type->cls->attributes[slot], v)) {
     kiln_vec_push(f->scratch, &f->reads, n);
     kiln_vec_push(f->scratch, &f->values, v);
@@ -127,8 +137,14 @@ static void replace(freezer *f) {
   for (int i = 0; i < f->reads.count; i++) {
     kiln_node *n = f->reads.data[i];
     const kiln_ivalue v = f->values.data[i];
-    const kiln_type *type =
-        kiln_type_basic(v.tag == KILN_TAG_BOOL ? KILN_TYPE_BOOL : KILN_TYPE_INT);
+    if (v.tag == KILN_TAG_TENSOR) {
+      kiln_ir_value *read = kiln_node_output(n, 0);
+      read->type = read->type->elems[0];
+      continue;
+    }
+    const kiln_type *type = kiln_type_basic(v.tag == KILN_TAG_BOOL  ? KILN_TYPE_BOOL
+                                            : v.tag == KILN_TAG_INT ? KILN_TYPE_INT
+                                                                    : KILN_TYPE_NONE);
     kiln_ir_value *flag = kiln_insert_constant_before(n, v, type);
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
     kiln_node_destroy(n);
@@ -181,8 +197,9 @@ bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self) {
   for (int i = 0; i < frozen->flag_count; i++) {
     const frozen_flag *flag = &frozen->flags[i];
     kiln_ivalue v = objects[flag->object]->slots[flag->slot];
-    const bool same = v.tag == KILN_TAG_BOOL ? v.u.b == flag->value.u.b : v.u.i == flag->value.u.i;
-    if (v.tag != flag->value.tag || !same) return false;
+    if (v.tag != flag->value.tag) return false;
+    if (v.tag == KILN_TAG_BOOL && v.u.b != flag->value.u.b) return false;
+    if (v.tag == KILN_TAG_INT && v.u.i != flag->value.u.i) return false;
   }
   return true;
 }

@@ -28,6 +28,7 @@ typedef struct kiln_fusion_rows {
   int shape_count;
   bool many;    /* more than are kept */
   bool product; /* a contraction is one of the members */
+  bool windows; /* and is a convolution */
   bool chain;   /* the second of two, whose first factor is the space */
   bool spreads; /* results at or behind what reduces have the space's sizes: softmax */
   bool unclear; /* a result might be of other dimensions than it seems: see fusion_rows.c */

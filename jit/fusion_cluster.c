@@ -438,6 +438,7 @@ static bool is_small(const kiln_fusion *f, const kiln_fusion_cluster *c) {
 }
 static kiln_reason why_not(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   if (is_small(f, c)) return KILN_REASON_group_too_small;
+  if (c->work == 1 && c->rows.windows) return KILN_REASON_product_by_kernel;
   return f->pass->groups_left > 0 ? KILN_REASON_none : KILN_REASON_too_many_groups;
 }
 

@@ -40,6 +40,34 @@ static bool has_one_row(const kiln_tensor_detail *t) {
   return true;
 }
 
+/* Products of an element of a convolution up to which a kernel gains: what stands behind it in the
+ * group saves a way through memory, as much as some twenty products take. The interpreter sums more
+ * of them faster: it copies what a tile reads into the order of the registers. Of one channel it is
+ * faster too: a kernel's image is copied with its border before, a way through memory. Of a strided
+ * one a tile's vectors are shuffled for each few outputs, the interpreter's once for all. */
+enum { MOST_PRODUCTS = 128, MOST_STRIDED_OUTPUTS = 32 };
+
+static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *out) {
+  const kiln_dim from = x->sizes[x->rank - 1], to = out->sizes[out->rank - 1];
+  return kiln_dim_is_number(from) && kiln_dim_is_number(to) && 2 * from > 3 * to;
+}
+
+static bool conv_gains(const kiln_node *n) {
+  const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
+  const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
+  double products = 1, elements = 1;
+  if (w->sizes[1] == 1 || !kiln_dim_is_number(outputs) || !is_weight(kiln_node_input(n, 1)))
+    return false;
+  if (outputs > MOST_STRIDED_OUTPUTS && is_strided(kiln_node_input(n, 0)->type->detail, out))
+    return false;
+  for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];
+  for (int d = 0; d < out->rank; d++)
+    elements *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
+  products /= (double)outputs;
+  return products <= MOST_PRODUCTS && products * elements >= WORTH_PRODUCTS;
+}
+
 /* -- Two products -- */
 
 int kiln__fusion_first_factor(const kiln_node *n) {
@@ -84,7 +112,7 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   for (;;) {
     if (v->use_count != 1 || v->uses->user->block != n->block) return NULL;
     kiln_node *user = v->uses->user;
-    if (is_attention(user)) return NULL;
+    if (is_attention(user) || kiln_codegen_convolves(user->op)) return NULL;
     if (kiln_codegen_contracts(user->op)) {
       const int first = kiln__fusion_first_factor(user);
       return first + 1 < user->input_count && kiln_node_input(user, first) == v ? user : NULL;
@@ -113,6 +141,8 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
   if (flags->exact || flags->codegen != (int)KILN_BACKEND_LLVM ||
       flags->compat == KILN_COMPAT_TORCH)
     return KILN_REASON_product_by_llvm;
+  if (kiln_codegen_convolves(n->op))
+    return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
   const int first = kiln__fusion_first_factor(n);
   const bool big = products_of(n, first) >= WORTH_PRODUCTS;
   if (big && !is_attention(n)) find_second(f, n);

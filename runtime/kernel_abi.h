@@ -85,14 +85,20 @@ enum { KILN_KERNEL_DONORS = 4 };
  * and 5 iterations, one of them outside of the panels, and 100 columns in panels of 48, element
  * [a][p][b][c] of the copy, (3, 3, 5, 48), is the input's element at offset + a * strides[0] + b *
  * strides[1] + (48 p + c) * column, and 0 where 48 p + c is 100 or more. All are numbers of
- * elements. */
-enum { KILN_KERNEL_PACK_RANK = 12 };
+ * elements.
+ *
+ * Zeros may stand around and between: in each loop `before` of them, then elements with `between`
+ * zeros from one to the next, then `after`. Columns that have such are all in one panel. Behind a
+ * copy are bytes that kernels may read, and make nothing of. */
+enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
 typedef struct kiln_kernel_pack {
   int input;
   int item_size;   /* bytes */
   int rank, outer; /* loops; how many of them stand outside of the panels */
   int64_t sizes[KILN_KERNEL_PACK_RANK], strides[KILN_KERNEL_PACK_RANK];
-  int64_t offset, columns, column, panel;
+  int64_t before[KILN_KERNEL_PACK_RANK], between[KILN_KERNEL_PACK_RANK];
+  int64_t after[KILN_KERNEL_PACK_RANK];
+  int64_t offset, columns, column, panel, columns_before, columns_between;
 } kiln_kernel_pack;
 
 /* What there is to do. */

@@ -16,53 +16,74 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
       bytes, (size_t)((pack->columns + pack->panel - 1) / pack->panel), &bytes);
   for (int d = 0; d < pack->rank; d++)
     fits &= !__builtin_mul_overflow(bytes, (size_t)pack->sizes[d], &bytes);
+  fits &= !__builtin_add_overflow(bytes, (size_t)KILN_KERNEL_PACK_BEHIND, &bytes);
   *out_bytes = bytes;
   return fits && bytes <= INT64_MAX;
 }
 
 /* `count` rows of one panel, `step` apart, of which `columns` are there. */
-#define COPY_ROWS(type)                                                                     \
-  static void copy_rows_##type(const type *from, type *to, int64_t count, int64_t step,     \
-                               int64_t columns, int64_t column, int64_t panel) {            \
-    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                        \
-      if (column == 1) {                                                                    \
-        memcpy(to, from, (size_t)columns * sizeof *to);                                     \
-      } else {                                                                              \
-        for (int64_t j = 0; j < columns; j++) to[j] = from[j * column];                     \
-      }                                                                                     \
-      if (columns < panel) memset(to + columns, 0, (size_t)(panel - columns) * sizeof *to); \
-    }                                                                                       \
+#define COPY_ROWS(type)                                                                    \
+  static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,   \
+                               int64_t count, int64_t step, int64_t columns) {             \
+    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel; \
+    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;        \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                       \
+      for (int64_t j = 0; j < lead; j++) to[j] = 0;                                        \
+      if (apart != 1) {                                                                    \
+        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                         \
+        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];     \
+        continue;                                                                          \
+      }                                                                                    \
+      if (column == 1) {                                                                   \
+        memcpy(to + lead, from, (size_t)columns * sizeof *to);                             \
+      } else {                                                                             \
+        for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];             \
+      }                                                                                    \
+      for (int64_t j = 0; j < left; j++) to[lead + columns + j] = 0;                       \
+    }                                                                                      \
   }
 COPY_ROWS(uint8_t)
 COPY_ROWS(uint16_t)
 COPY_ROWS(uint32_t)
 COPY_ROWS(uint64_t)
 
+static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, int64_t count,
+                      int64_t step, int64_t columns) {
+  switch (pack->item_size) {
+    case 1: copy_rows_uint8_t(pack, from, to, count, step, columns); break;
+    case 2: copy_rows_uint16_t(pack, from, to, count, step, columns); break;
+    case 4: copy_rows_uint32_t(pack, from, to, count, step, columns); break;
+    default: copy_rows_uint64_t(pack, from, to, count, step, columns);
+  }
+}
+
+static char *put_zeros(char *to, int64_t bytes) {
+  memset(to, 0, (size_t)bytes);
+  return to + bytes;
+}
+
 /* All rows of one panel, from dimension d of the pack's on; gives where the copy ends. */
 static char *copy_panel(const kiln_kernel_pack *pack, int d, const char *from, char *to,
                         int64_t columns) {
-  const int64_t size = pack->item_size, row = pack->panel * size;
-  const bool is_last = d >= pack->rank - 1;
-  const int64_t count = d < pack->rank ? pack->sizes[d] : 1;
-  const int64_t step = d < pack->rank ? pack->strides[d] : 0;
-  if (is_last) {
-    switch (size) {
-#define CASE(bytes, type)                                                                        \
-  case bytes:                                                                                    \
-    copy_rows_##type((const type *)(const void *)from, (type *)(void *)to, count, step, columns, \
-                     pack->column, pack->panel);                                                 \
-    break;
-      CASE(1, uint8_t)
-      CASE(2, uint16_t)
-      CASE(4, uint32_t)
-      default: CASE(8, uint64_t)
-#undef CASE
-    }
-    return to + count * row;
+  int64_t each = pack->panel * pack->item_size; /* bytes */
+  for (int k = d + 1; k < pack->rank; k++) each *= pack->sizes[k];
+  if (d >= pack->rank) {
+    copy_rows(pack, from, to, 1, 0, columns);
+    return to + each;
   }
-  for (int64_t i = 0; i < count; i++)
-    to = copy_panel(pack, d + 1, from + i * step * size, to, columns);
-  return to;
+  const int64_t step = pack->strides[d], between = pack->between[d];
+  const int64_t reach = pack->sizes[d] - pack->before[d] - pack->after[d];
+  to = put_zeros(to, pack->before[d] * each);
+  if (d == pack->rank - 1 && between == 0) {
+    copy_rows(pack, from, to, reach, step, columns);
+    to += reach * each;
+  } else {
+    for (int64_t i = 0; i * (between + 1) < reach; i++) {
+      if (i > 0) to = put_zeros(to, between * each);
+      to = copy_panel(pack, d + 1, from + i * step * pack->item_size, to, columns);
+    }
+  }
+  return put_zeros(to, pack->after[d] * each);
 }
 
 static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, char *to) {
@@ -81,7 +102,8 @@ static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, c
 }
 
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
-  (void)copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+  char *end = copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+  (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
 }
 
 /* -- Those that are kept -- */

@@ -12,7 +12,7 @@
 #include "runtime/kernel_abi.h"
 #include "runtime/tensor.h"
 
-/* Bytes of a copy; false: more than 2^63. */
+/* Bytes of a copy, with those behind it; false: more than 2^63. */
 bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes);
 /* The copy itself; `from` is the input's first element, `to` 64-byte aligned. */
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to);

@@ -10,11 +10,11 @@
  *   w0 = w[k][0..], x0 = splat x[0][k], s00 += x0 * w0, w1 = w[k][8..], s01 += x0 * w1,
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
- * Rows that are left over are tiles of 8, 4, 2 and 1, or of a body, where it is not known how many
- * there are, of 1. Few accumulators are several chains, which
- * take the iterations in turn: each waits for its last sum. Their number is the nest's, so that a
- * row's bits do not depend on the rows that it is summed with: boxes cut them anywhere. Of a part
- * of a body's columns, where it is no whole one, each vector is a tile. */
+ * Rows that are left over of a known number are one tile, of others tiles of 8, 4, 2 and 1, or of a
+ * body tiles of 1. Few accumulators are several chains, which take the iterations in turn: each
+ * waits for its last sum. Their number is the nest's, so that a row's bits do not depend on the
+ * rows that it is summed with: boxes cut them anywhere. Of a part of a body's columns, where it is
+ * no whole one, each vector is a tile. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
@@ -22,17 +22,21 @@ enum {
   UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
+  SHORT = 12, /* instructions behind a contraction that are emitted for each vector */
+  WHOLE = 7,  /* iterations that are all emitted: of the taps of a window */
 };
 
 /* Which of a tile's loops an instruction moves with. */
-enum { ROWS = 1, VECTORS = 2, WANTED = 4 /* in the loops of the contraction */ };
+enum { ROWS = 1, VECTORS = 2, SUMS = 4 /* with a sum */, WANTED = 8 /* in the sums' loops */ };
 
 typedef struct tile {
   const tree *t;
   kiln__contraction c;
-  int begin, end; /* its instructions; of a nest all */
-  int open;       /* of the body, the rows' loop; -1: the nest's */
-  int row_loop, rows, panel, vectors, chains, unroll;
+  int begin, end;      /* its instructions; of a nest all */
+  int open;            /* of the body, the rows' loop; -1: the nest's */
+  int row_loop, inner; /* the rows', and the innermost one */
+  int rows, panel, vectors, chains, unroll;
+  bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
   LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
   /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
@@ -80,9 +84,10 @@ static void find_moves(const tile *x) {
     moves[i] = inst->op == KILN_LOOP_store ? ROWS | VECTORS : 0;
     if (kiln_loop_has_map(inst)) {
       if (inst->strides[x->row_loop] != 0) moves[i] |= ROWS;
-      if (inst->strides[x->row_loop + 1] != 0) moves[i] |= VECTORS;
+      if (inst->strides[x->inner] != 0) moves[i] |= VECTORS;
     }
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) moves[i] |= moves[inst->args[a]];
+    if (inst->op == KILN_LOOP_contract) moves[i] |= SUMS;
   }
   for (int i = x->c.end; i >= x->begin; i--) {
     const kiln_loop_inst *inst = &nest->body.data[i];
@@ -96,7 +101,7 @@ static void find_moves(const tile *x) {
 /* The counters stand there; `whole`: vectors have all elements. */
 static place go_to(const tile *x, int row, int vector, bool whole) {
   kiln__llvm_emitter *e = x->t->e;
-  const int width = e->width, inner = x->row_loop + 1, left = x->panel - vector * width;
+  const int width = e->width, inner = x->inner, left = x->panel - vector * width;
   place p = {.loop = inner, .reductions = e->reductions};
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
   x->t->s->counters[inner] = x->left ? x->first_column : kiln__llvm_emit_index(e, vector * width);
@@ -116,6 +121,36 @@ static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int v
   return true;
 }
 
+/* Whether it is the same in a whole row, whatever loops stand inside of the rows'. */
+static bool is_of_row(const tile *x, int i) {
+  const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+  const bool in_loops = i >= x->c.first_open && i <= x->c.end;
+  return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
+         inst->op != KILN_LOOP_check && inst->dtype != KILN_DTYPE_BOOL &&
+         !(x->t->e->tile_moves[i] & (VECTORS | SUMS)) && x->t->s->levels[i] <= x->row_loop + 1;
+}
+
+/* Behind the sums a loop over rows takes what is of a row from memory. */
+static void emit_row_values(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (!is_of_row(x, i)) continue;
+    if (!x->short_behind)
+      e->tile_places[i] = kiln__llvm_emit_stack(e, inst->dtype, x->rows * e->width);
+    for (int row = 0; row < x->rows; row++) {
+      const place p = go_to(x, row, 0, true);
+      e->values = values_at(x, e->tile_values, row, 0);
+      kiln__llvm_emit_straight(x->t, i, &p);
+      if (!x->short_behind)
+        store_aligned(
+            e, e->values[i],
+            offset_by(e, inst->dtype, e->tile_places[i], kiln__llvm_emit_index(e, row * e->width)),
+            kiln_loop_size(inst->dtype));
+    }
+  }
+}
+
 /* What stands before the contraction's loops and is wanted in them. */
 static void emit_before(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
@@ -125,7 +160,7 @@ static void emit_before(const tile *x) {
       e->values = values_at(x, e->tile_values, row, vector);
       for (int i = x->begin; i < x->c.first_open; i++) {
         if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
-            !take_known(x, e->tile_values, i, row, vector))
+            !take_known(x, e->tile_values, i, row, vector) && !is_of_row(x, i))
           kiln__llvm_emit_straight(x->t, i, &p);
       }
     }
@@ -134,8 +169,11 @@ static void emit_before(const tile *x) {
 
 /* -- Contractions -- */
 
+/* Whether its vectors may be read whole: behind copies is memory for steps of two elements. */
 static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
-  return x->open < 0 && inst->op == KILN_LOOP_load && inst->index == x->t->nest->tile.packed;
+  if (x->open >= 0 || inst->op != KILN_LOOP_load) return false;
+  const bool behind = x->t->e->fn->buffers.data[inst->index].copy && inst->strides[x->inner] <= 2;
+  return inst->index == x->t->nest->tile.packed || behind;
 }
 
 /* Addresses at the first iteration of the body's loops, and accumulators. */
@@ -156,7 +194,7 @@ static void begin_contractions(const tile *x) {
                           kiln_loop_size(inst->dtype));
         } else if (!take_known(x, e->tile_places, i, row, vector)) {
           (void)go_to(x, row, vector, true);
-          to[i] = address_of(e, x->t->s, inst, x->row_loop + 2);
+          to[i] = address_of(e, x->t->s, inst, x->inner + 1);
         }
       }
     }
@@ -178,7 +216,7 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   LLVMValueRef index = kiln__llvm_emit_index(e, 0);
-  for (int d = x->row_loop + 2; d < x->row_loop + 2 + x->c.loops; d++) {
+  for (int d = x->inner + 1; d < x->inner + 1 + x->c.loops; d++) {
     if (inst->strides[d] == 0) continue;
     LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
@@ -216,7 +254,8 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   const bool is_number = kiln_dim_is_number(extent);
   LLVMValueRef *counter = &x->t->s->counters[depth];
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
-  LLVMValueRef end = binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
+  LLVMValueRef end = is_number ? kiln__llvm_emit_index(e, extent - extent % x->unroll)
+                               : binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
   if (!is_number || extent >= x->unroll) {
     LLVMBasicBlockRef behind = NULL;
     if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, end, ""));
@@ -239,7 +278,7 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
 
 static void emit_loops(const tile *x, int number) {
   kiln__llvm_emitter *e = x->t->e;
-  const int depth = x->row_loop + 2 + number;
+  const int depth = x->inner + 1 + number;
   const kiln_dim extent = x->t->nest->body.data[x->c.first_open + number].offset;
   if (number == x->c.loops - 1) {
     emit_inner_loop(x, depth, extent);
@@ -276,12 +315,32 @@ static void end_contractions(const tile *x) {
 }
 
 /* -- Behind the contraction: a loop over rows and one over vectors, so that functions of
- *    runtime/math are inlined once -- */
+ *    runtime/math are inlined once; what is short is emitted for each -- */
+
+/* A row and a vector that are known. */
+static void emit_known_element(const tile *x, int row, int vector) {
+  kiln__llvm_emitter *e = x->t->e;
+  const place p = go_to(x, row, vector, false);
+  LLVMValueRef at = kiln__llvm_emit_index(e, (row * x->vectors + vector) * e->width);
+  e->values = values_at(x, e->tile_values, row, vector);
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (inst->op == KILN_LOOP_contract) {
+      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
+                                  offset_by(e, inst->dtype, e->tile_places[i], at),
+                                  kiln_loop_size(inst->dtype));
+    } else if (is_of_row(x, i)) {
+      e->values[i] = values_at(x, e->tile_values, row, 0)[i];
+    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
+      kiln__llvm_emit_straight(x->t, i, &p);
+    }
+  }
+}
 
 /* Row `row` and vector `vector` of the tile, of which `left` elements are there; NULL: all. */
 static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
   kiln__llvm_emitter *e = x->t->e;
-  const int inner = x->row_loop + 1;
+  const int inner = x->inner;
   place p = {.loop = inner, .reductions = e->reductions, .left = left};
   if (left) p.mask = kiln__llvm_emit_mask(e, left);
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
@@ -294,6 +353,11 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
     if (inst->op == KILN_LOOP_contract) {
       e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
                                   offset_by(e, inst->dtype, e->tile_places[i], at),
+                                  kiln_loop_size(inst->dtype));
+    } else if (is_of_row(x, i)) {
+      LLVMValueRef of = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, e->width));
+      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
+                                  offset_by(e, inst->dtype, e->tile_places[i], of),
                                   kiln_loop_size(inst->dtype));
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
@@ -315,6 +379,11 @@ static LLVMValueRef columns_left(const tile *x) {
 static void emit_behind(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int64_t columns = x->open < 0 ? x->t->nest->tile.columns : 0;
+  if (x->short_behind) {
+    for (int row = 0; row < x->rows; row++)
+      for (int vector = 0; vector < x->vectors; vector++) emit_known_element(x, row, vector);
+    return;
+  }
   LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
   LLVMValueRef left = columns_left(x);
   LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
@@ -339,23 +408,41 @@ static void emit_behind(const tile *x) {
 
 /* -- Tiles -- */
 
+/* One tile, at which all loops around it stand. */
+static void emit_sums(const tile *x) {
+  emit_before(x);
+  begin_contractions(x);
+  emit_loops(x, 0);
+  end_contractions(x);
+  x->t->e->values = x->t->e->tile_values;
+  emit_behind(x);
+}
+
+/* The loops between that of the rows and the innermost one. */
+static void emit_inside(const tile *x, int depth) {
+  const kiln__llvm_emitter *e = x->t->e;
+  if (depth == x->inner) {
+    emit_sums(x);
+    return;
+  }
+  loop l = loop_begin(e, x->t->s->first[depth]);
+  x->t->s->counters[depth] = l.counter;
+  emit_inside(x, depth + 1);
+  loop_end(e, l, 1, x->t->s->last[depth]);
+}
+
 static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
-  const tree *t = whole->t;
-  kiln__llvm_emitter *e = t->e;
+  kiln__llvm_emitter *e = whole->t->e;
   LLVMValueRef *outer = e->values;
-  const int count = t->nest->body.count;
+  const int count = whole->t->nest->body.count;
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
-  emit_before(&x);
-  begin_contractions(&x);
-  emit_loops(&x, 0);
-  end_contractions(&x);
-  e->values = e->tile_values;
-  emit_behind(&x);
+  emit_row_values(&x);
+  emit_inside(&x, x.row_loop + 1);
   e->values = outer;
 }
 
@@ -380,6 +467,33 @@ static bool is_left_over(const tile *x, int rows) {
   return left & rows;
 }
 
+/* Of a nest's loop of so many iterations as there are: what they leave of whole tiles; -1: tiles of
+ * 8, 4, 2 and 1 take what is left. */
+static int64_t rows_left(const tile *x) {
+  const kiln_dim all = x->t->nest->extents[x->row_loop];
+  return x->open < 0 && kiln_dim_is_number(all) ? all % x->rows : -1;
+}
+
+/* What is left at the end, and where boxes cut perhaps more or less: row by row. */
+static void emit_end(const tile *x, LLVMValueRef from, LLVMValueRef left, int rows) {
+  kiln__llvm_emitter *e = x->t->e;
+  if (rows > 1) {
+    LLVMValueRef these = kiln__llvm_emit_index(e, rows);
+    LLVMValueRef there = LL->BuildICmp(BUILD, LLVMIntSGE, left, these, "");
+    LLVMBasicBlockRef behind = begin_if(e, there);
+    emit_rows(x, rows, from);
+    end_if(e, behind);
+    from = binary(e, LLVMAdd, from,
+                  LL->BuildSelect(BUILD, there, these, kiln__llvm_emit_index(e, 0), ""));
+  }
+  if (rows != 1 && !kiln_loop_cuts_tile(x->t->nest)) return;
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, from, x->last, ""));
+  loop l = loop_begin(e, from);
+  emit_rows(x, 1, l.counter);
+  loop_end(e, l, 1, x->last);
+  end_if(e, behind);
+}
+
 static void emit_row_loop(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int rows = x->rows;
@@ -392,6 +506,10 @@ static void emit_row_loop(const tile *x) {
   emit_rows(x, rows, l.counter);
   loop_end(e, l, rows, end);
   end_if(e, behind);
+  if (rows_left(x) >= 0 && rows > 1) {
+    emit_end(x, end, left, (int)rows_left(x));
+    return;
+  }
   if (x->open >= 0 && rows > 1 && !leaves_number(x)) { /* little code for few */
     behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
     l = loop_begin(e, end);
@@ -425,6 +543,20 @@ static void emit_outer_loops(tile *x, int depth) {
   loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
+/* Not with functions of runtime/math, nor where a panel's end is found at run time. */
+static bool is_short_behind(const tile *x) {
+  int count = 0;
+  if (x->open >= 0 || x->t->nest->tile.columns) return false;
+  for (int i = x->begin; i < x->end; i++) {
+    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
+    if (i >= x->c.first_open && i <= x->c.end) continue;
+    if (is_of_row(x, i) || is_outside(x, i)) continue;
+    if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
+    count++;
+  }
+  return count <= SHORT;
+}
+
 static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   const kiln_loop_nest *nest = t->nest;
   const int width = t->e->width, column_open = open < 0 ? -1 : open + 1;
@@ -432,11 +564,15 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   x.vectors = (x.panel + width - 1) / width;
   x.begin = column_open + 1;
   x.end = open < 0 ? nest->body.count : t->scopes.end[column_open];
-  x.row_loop = open < 0 ? nest->rank - 2 : t->scopes.depth[open];
+  x.row_loop = open < 0 ? nest->tile.row_loop : t->scopes.depth[open];
+  x.inner = open < 0 ? nest->rank - 1 : x.row_loop + 1;
   (void)kiln__find_contraction(t->e->fn, nest, &t->scopes, column_open, &x.c); /* verified */
   for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
+  const kiln_dim inner = nest->body.data[x.c.inner_open].offset;
   x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
+  if (kiln_dim_is_number(inner) && inner <= WHOLE && inner > x.unroll) x.unroll = (int)inner;
   find_moves(&x);
+  x.short_behind = is_short_behind(&x);
   return x;
 }
 

@@ -59,6 +59,21 @@ static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const plac
   return value;
 }
 
+/* Every second element of two vectors, the later of which begins where it reads no further than the
+ * last one that is wanted. */
+static LLVMValueRef load_evens(const tree *t, const kiln_loop_inst *inst, LLVMValueRef at) {
+  const kiln__llvm_emitter *e = t->e;
+  const int width = e->width, align = kiln_loop_size(inst->dtype);
+  LLVMTypeRef type = memory_vector(e, inst->dtype);
+  LLVMValueRef lanes[KILN_LOOP_LANES];
+  LLVMValueRef low = load_aligned(e, type, at, align);
+  LLVMValueRef next = offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, width - 1));
+  LLVMValueRef high = load_aligned(e, type, next, align);
+  for (int i = 0; i < width; i++)
+    lanes[i] = LL->ConstInt(e->i32, (unsigned)(2 * i < width ? 2 * i : 2 * i + 1), 0);
+  return LL->BuildShuffleVector(BUILD, low, high, LL->ConstVector(lanes, (unsigned)width), "");
+}
+
 /* Whether a value may differ from lane to lane. */
 static bool has_lanes(const tree *t, int value, const place *p) {
   if (p->loop < 0) return false;
@@ -88,6 +103,8 @@ LLVMValueRef kiln__llvm_emit_load_at(const tree *t, int number, const place *p, 
     value = load_masked(e, type, at, align, p->mask);
   } else if (step == 1 && !p->left) {
     value = load_aligned(e, type, at, align);
+  } else if (step == 2 && !p->left && e->width > 1 && e->width % 2 == 0) {
+    value = load_evens(t, inst, at);
   } else {
     value = gather(t, inst, p, at, step);
   }

@@ -104,12 +104,14 @@ enum { FEW_TILES = 8 };
 
 int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
   const bool all = nest->rank <= 1 || kiln_loop_strips_body(nest);
-  const int axes = all ? nest->rank : nest->rank - 1 - !kiln_loop_cuts_tile(nest);
+  const int axes = all                         ? nest->rank
+                   : kiln_loop_cuts_tile(nest) ? nest->rank - 1
+                                               : nest->tile.row_loop;
   return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
 }
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest) {
   if (!nest->tile.rows) return true;
-  const kiln_dim rows = nest->extents[nest->rank - 2];
+  const kiln_dim rows = nest->extents[nest->tile.row_loop];
   return !kiln_dim_is_number(rows) || rows >= FEW_TILES * nest->tile.rows;
 }
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
@@ -182,7 +184,7 @@ static bool same_map(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 }
 
 static bool same_layout(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->copy) return false;
   const size_t bytes = (size_t)a->rank * sizeof(int64_t);
   return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }

@@ -25,6 +25,11 @@
  *
  * What is out of bounds becomes 0, and the kernel reports a fault: none of its results is of use.
  *
+ * A convolution reads zeros around its image. An input may be a copy that has them: with
+ * a border of 1 the rows of 56 become rows of 58 in
+ *
+ *   in b0: f32[64, 58, 58] [3364, 58, 1] copy of [64, 56, 56] [3136, 56, 1] before [0, 1, 1]
+ *
  * softmax over rows of 64 is one nest over the rows and three loops: the greatest; exp(x -
  * greatest) into a local buffer and its sum; the quotient.
  *
@@ -104,10 +109,11 @@ typedef struct kiln_loop_inst {
   } imm;
 } kiln_loop_inst;
 
-/* How a back end runs the two innermost loops of a nest (schedule.h): `rows` iterations of the
- * outer one at once, and all of the inner one, `width` of them in a vector. */
+/* How a back end runs the loops of a nest (schedule.h): `rows` iterations of one of them at once,
+ * and all of the innermost one, `width` of them in a vector. */
 typedef struct kiln_loop_tile {
-  int rows;       /* 0: there is no tile */
+  int rows; /* 0: there is no tile */
+  int row_loop;
   int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
   int panel_loop; /* of the nest; and where the last panel is no whole one: */
   int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */
@@ -129,10 +135,20 @@ typedef struct kiln_loop_nest {
   KILN_VEC(kiln_loop_body_tile) body_tiles; /* in the order of the text */
 } kiln_loop_nest;
 
+/* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
+ * between them, which whoever calls it makes. The elements of a flipped dimension
+ * come last first. All are numbers, and the copy is contiguous. */
+typedef struct kiln_loop_copy {
+  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];  /* of the input */
+  kiln_dim before[KILN_LOOP_MAX_RANK], between[KILN_LOOP_MAX_RANK]; /* zeros */
+  kiln_dim flipped[KILN_LOOP_MAX_RANK];                             /* 1: it is */
+} kiln_loop_copy;
+
 typedef struct kiln_loop_buffer {
   kiln_dtype dtype;
   int rank;
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
+  const kiln_loop_copy *copy; /* of an input, of which it is one; NULL: it is the tensor itself */
 } kiln_loop_buffer;
 
 typedef struct kiln_loop_fn {
@@ -153,6 +169,11 @@ int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int6
                         const int64_t *strides);
 int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
                          const int64_t *strides);
+/* That the kernel reads a copy of the input: its rank, sizes and strides; `copy` lives as long. */
+void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes,
+                        const kiln_loop_copy *copy);
+/* The input's copy as those who call the kernel make it. */
+kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input);
 /* Memory of one iteration of a nest: what it stores in one loop of its body and loads in another.
  */
 int kiln_loop_add_local(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,

@@ -90,6 +90,23 @@ static kiln_status *parse_dtype(parser *p, kiln_dtype *out) {
 
 typedef enum buffer_kind { INPUT, OUTPUT, LOCAL } buffer_kind;
 
+/* What stands behind an input's `copy of`. */
+static kiln_status *parse_copy(parser *p, int rank, kiln_loop_copy *copy) {
+  int count;
+  KILN_TRY(parse_dims(p, &count, copy->sizes));
+  if (count != rank) FAIL(p, "a copy of %d dimensions", count);
+  KILN_TRY(parse_dims(p, &count, copy->strides));
+  while (count == rank) {
+    kiln_dim *dims = kiln_cursor_accept(&p->c, "before")    ? copy->before
+                     : kiln_cursor_accept(&p->c, "between") ? copy->between
+                     : kiln_cursor_accept(&p->c, "flipped") ? copy->flipped
+                                                            : NULL;
+    if (!dims) return NULL;
+    KILN_TRY(parse_dims(p, &count, dims));
+  }
+  FAIL(p, "%d numbers for a copy of %d dimensions", count, rank);
+}
+
 static kiln_status *parse_buffer(parser *p, buffer_kind kind) {
   int rank, stride_count, number;
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
@@ -108,7 +125,11 @@ static kiln_status *parse_buffer(parser *p, buffer_kind kind) {
   (kind == INPUT    ? kiln_loop_add_input
    : kind == OUTPUT ? kiln_loop_add_output
                     : kiln_loop_add_local)(fn, dtype, rank, sizes, strides);
-  return NULL;
+  if (!kiln_cursor_accept(&p->c, "copy of")) return NULL;
+  if (kind != INPUT) FAIL(p, "b%d is no input, but a copy", number);
+  kiln_loop_copy *copy = KILN_NEW(fn->arena, kiln_loop_copy);
+  fn->buffers.data[number].copy = copy;
+  return parse_copy(p, rank, copy);
 }
 
 static kiln_status *parse_scalar(parser *p) {

@@ -119,6 +119,25 @@ static void print_nest(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
   kiln_text_puts(text, "  }\n");
 }
 
+static void print_copy(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
+  const kiln_loop_copy *c = b->copy;
+  const struct {
+    const char *word;
+    const kiln_dim *dims;
+  } lists[] = {{" before ", c->before}, {" between ", c->between}, {" flipped ", c->flipped}};
+  kiln_text_puts(text, " copy of ");
+  print_dims(text, fn->dims, b->rank, c->sizes);
+  kiln_text_putc(text, ' ');
+  print_dims(text, fn->dims, b->rank, c->strides);
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+    bool any = false;
+    for (int d = 0; d < b->rank; d++) any |= lists[i].dims[d] != 0;
+    if (!any) continue;
+    kiln_text_puts(text, lists[i].word);
+    print_dims(text, fn->dims, b->rank, lists[i].dims);
+  }
+}
+
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   kiln_text text = kiln_text_in(arena);
   kiln_text_puts(&text, "kernel {\n");
@@ -130,6 +149,7 @@ kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
     print_dims(&text, fn->dims, b->rank, b->sizes);
     kiln_text_putc(&text, ' ');
     print_dims(&text, fn->dims, b->rank, b->strides);
+    if (b->copy) print_copy(&text, fn, b);
     kiln_text_putc(&text, '\n');
   }
   for (int i = 0; i < fn->scalars.count; i++)

@@ -30,6 +30,7 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
     kiln_text_printf(text, "  nest %d: panel i%d %d", number, n->panel_loop, n->panel);
     if (n->pack >= 0) kiln_text_printf(text, ", pack b%d", n->pack);
     if (n->tile) kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
+    if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
     kiln_text_putc(text, '\n');
   }
   if (n->block)
@@ -101,8 +102,11 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
       KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
       if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
+    } else if (!n->strip && kiln_cursor_accept(c, "strip")) {
+      KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
+      if (n->strip == 0) FAIL(c, "a strip of nothing");
     } else {
-      FAIL(c, "'pack' or 'tile' was expected, once each");
+      FAIL(c, "'pack', 'tile' or 'strip' was expected, once each");
     }
   }
   return NULL;
@@ -244,6 +248,7 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
                                 const kiln_loop_scopes *scopes, const kiln__contraction *c) {
   const kiln_loop_nest *nest = fn->nests.data[number];
   if (s->pack >= fn->input_count) REFUSE(number, "b%d is packed, but no input", s->pack);
+  if (fn->buffers.data[s->pack].copy) REFUSE(number, "b%d is packed, but a copy", s->pack);
   const int load = only_load(fn, number, s->pack);
   if (load < c->inner_open || load > c->end)
     REFUSE(number, "b%d is packed, but not read by one load in the contraction's loops", s->pack);
@@ -279,7 +284,9 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
   const char *why = kiln__find_contraction(fn, nest, &scopes, -1, &c);
   if (why) REFUSE(number, "no tile: %s", why);
-  if (nest->rank + c.loops >= KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
+  if (nest->rank + c.loops + (s->strip > 0) >= KILN_LOOP_MAX_RANK)
+    REFUSE(number, "too many loops for panels");
+  if (s->strip && s->pack >= 0) REFUSE(number, "b%d is packed, but in strips", s->pack);
   return s->pack < 0 ? NULL : verify_pack(fn, number, s, &scopes, &c);
 }
 
@@ -293,17 +300,38 @@ kiln_status *kiln_schedule_verify(const kiln_loop_fn *fn, const kiln_schedule *s
 
 /* -- What it makes -- */
 
-/* The loops of a nest in panels: which old loop each new one is (the panel loop twice). */
+/* The loops of a nest in panels: which old loop each new one is (the panel loop twice, or three
+ * times). */
 typedef struct plan {
   int rank, panel_at; /* where the loop over panels stands; the last is the one in a panel */
+  int strip_at;       /* and the one over strips; -1: there is none */
+  int tile_at;
   int from[KILN_LOOP_MAX_RANK];
 } plan;
+
+/* The nest's order, but for the panels, which come last; strips stand before the tile. */
+static plan plan_strips(const kiln_loop_nest *nest, const kiln_schedule_nest *s) {
+  plan p = {.strip_at = -1};
+  for (int d = 0; d < nest->rank; d++) {
+    if (d == s->tile_loop) {
+      p.strip_at = p.rank;
+      p.from[p.rank++] = s->panel_loop;
+      p.tile_at = p.rank;
+    }
+    if (d != s->panel_loop) p.from[p.rank++] = d;
+  }
+  p.panel_at = p.rank;
+  p.from[p.rank++] = s->panel_loop;
+  p.from[p.rank++] = s->panel_loop;
+  return p;
+}
 
 /* Outside of the panels are the loops that move what is packed: other panels are read there. Then
  * those over panels, which threads share; then the rest, the tile's last. */
 static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
                       const kiln_loop_inst *packed) {
-  plan p = {0};
+  plan p = {.strip_at = -1};
+  if (s->strip) return plan_strips(nest, s);
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < nest->rank; d++) {
       const bool outer = packed && packed->strides[d] != 0;
@@ -314,6 +342,7 @@ static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
     p.panel_at = p.rank;
     p.from[p.rank++] = s->panel_loop;
   }
+  p.tile_at = p.rank;
   p.from[p.rank++] = s->tile_loop;
   p.from[p.rank++] = s->panel_loop;
   return p;
@@ -387,18 +416,21 @@ static void pack_load(kiln_loop_inst *load, const kiln_loop_nest *nest, const pl
   for (int i = 0; at < pack->rank; i++, at++) load->strides[nest->rank + i] = strides[at];
 }
 
-/* The nest's panels [first, first + count), of which each has `inner` columns. */
+/* The nest's panels [first, first + strips * count), of which each has `inner` columns. */
 static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_schedule_nest *s,
-                     const plan *p, int64_t first, int64_t count, int64_t inner,
+                     const plan *p, int64_t first, int64_t strips, int64_t count, int64_t inner,
                      const kiln_kernel_pack *pack, int load) {
   kiln_dims *dims = to->dims;
   kiln_loop_nest *nest = KILN_NEW(to->arena, kiln_loop_nest);
-  *nest = (kiln_loop_nest){.rank = p->rank,
-                           .tile = {.rows = s->tile, .packed = s->pack, .panel_loop = p->panel_at}};
+  *nest = (kiln_loop_nest){
+      .rank = p->rank,
+      .tile = {
+          .rows = s->tile, .row_loop = p->tile_at, .packed = s->pack, .panel_loop = p->panel_at}};
   kiln_vec_push(to->arena, &to->nests, nest);
   for (int k = 0; k < p->rank; k++) nest->extents[k] = from->extents[p->from[k]];
   nest->extents[p->panel_at] = count;
   nest->extents[p->rank - 1] = inner;
+  if (p->strip_at >= 0) nest->extents[p->strip_at] = strips;
   for (int i = 0; i < from->body.count; i++) {
     const kiln_loop_inst *old = &from->body.data[i];
     kiln_loop_inst inst = *old;
@@ -409,7 +441,10 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
       const kiln_dim column = old->strides[s->panel_loop];
       for (int k = 0; k < p->rank; k++) inst.strides[k] = old->strides[p->from[k]];
       inst.strides[p->panel_at] = kiln_dim_product(dims, s->panel, column);
-      for (int k = p->rank; k < KILN_LOOP_MAX_RANK; k++) inst.strides[k] = old->strides[k - 1];
+      if (p->strip_at >= 0)
+        inst.strides[p->strip_at] = kiln_dim_product(dims, count * s->panel, column);
+      for (int k = p->rank; k < KILN_LOOP_MAX_RANK; k++)
+        inst.strides[k] = old->strides[k - p->rank + from->rank];
       inst.offset =
           kiln_dim_plus(dims, old->offset, kiln_dim_product(dims, first * s->panel, column));
     }
@@ -445,12 +480,15 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   const plan p = make_plan(from, s, load < 0 ? NULL : &from->body.data[load]);
   const int64_t columns = from->extents[s->panel_loop], whole = columns / s->panel;
   if (pack && columns % s->panel && moves_alone(from, &c, s->panel_loop)) {
-    add_part(to, from, s, &p, 0, whole + 1, s->panel, pack, load);
+    add_part(to, from, s, &p, 0, 1, whole + 1, s->panel, pack, load);
     kiln_vec_last(&to->nests)->tile.columns = columns;
     return;
   }
-  if (whole > 0) add_part(to, from, s, &p, 0, whole, s->panel, pack, load);
-  if (columns % s->panel) add_part(to, from, s, &p, whole, 1, columns % s->panel, pack, load);
+  const int64_t strip = s->strip && s->strip < whole ? s->strip : whole;
+  if (whole > 0) add_part(to, from, s, &p, 0, whole / strip, strip, s->panel, pack, load);
+  if (whole > 0 && whole % strip)
+    add_part(to, from, s, &p, whole / strip * strip, 1, whole % strip, s->panel, pack, load);
+  if (columns % s->panel) add_part(to, from, s, &p, whole, 1, 1, columns % s->panel, pack, load);
 }
 
 kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *schedule,

@@ -12,6 +12,9 @@
  * calls the kernel packs it (kiln_kernel_pack) tile i0 8    8 rows of a panel are summed in
  * registers at once
  *
+ * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
+ * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels.
+ *
  * Loops of the body have tiles too. They are named by their order in the text, l0 and on; of a nest
  * over rows with `for T { reduce D { contract } .. }` in its body, between other loops, this makes
  *
@@ -53,6 +56,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
 enum {
   KILN_SCHEDULE_MAX_ROWS = 16,
   KILN_SCHEDULE_MAX_PANEL = 256,
+  KILN_SCHEDULE_MAX_STRIP = 1 << 20,
   KILN_SCHEDULE_MAX_BLOCK = 4096,
   KILN_SCHEDULE_MAX_TILES = 64 /* of a body */
 };
@@ -68,6 +72,7 @@ typedef struct kiln_schedule_nest {
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   int tile_loop, tile;   /* 0: no tile */
+  int strip;             /* panels; 0: all stand outside of the tile's loop */
   int block_loop, block; /* 0: no blocks */
   int body_count;        /* tiles of the body, in the order of the text */
   kiln_schedule_tile *body;

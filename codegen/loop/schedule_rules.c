@@ -148,6 +148,24 @@ static int vectors_for(int64_t columns, int width, int most) {
 
 enum { EVEN_TILES = 8 };
 
+/* Panels that stand inside of the rows' loop: what they read stays in half of the L2 cache while
+ * all rows go over it. They are cut evenly, if they can be. */
+static int strip_for(const kiln_loop_nest *nest, int load, int64_t panel, int64_t panels,
+                     const kiln_machine *m) {
+  double bytes = (double)panel * kiln_loop_size(nest->body.data[load].dtype);
+  for (int i = 0; i < nest->body.count; i++) {
+    if (nest->body.data[i].op == KILN_LOOP_reduce)
+      bytes *= (double)number_or(nest->body.data[i].offset, 1);
+  }
+  int64_t most = (int64_t)((double)m->l2_bytes / 2 / bytes);
+  if (most < 1) most = 1;
+  if (most > panels) most = panels < 1 ? 1 : panels;
+  if (most > KILN_SCHEDULE_MAX_STRIP) most = KILN_SCHEDULE_MAX_STRIP;
+  for (int64_t strip = most; 2 * strip > most; strip--)
+    if (panels % strip == 0) return (int)strip;
+  return (int)most;
+}
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -157,20 +175,23 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
       row = best_loop(nest, o.first, o.second, false);
   int load = o.second_load;
   const int swapped = best_loop(nest, o.first, o.second, true);
-  if (column < 0 || row < 0) return false;
   /* The columns are those along which the result lies. */
   bool along = false, along_swapped = false;
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst->op != KILN_LOOP_store) continue;
-    along |= inst->strides[column] == 1;
+    along |= column >= 0 && inst->strides[column] == 1;
     along_swapped |= swapped >= 0 && inst->strides[swapped] == 1;
   }
-  if (!along && along_swapped) {
+  const bool is_swapped = !along && along_swapped;
+  if (is_swapped) {
     column = swapped;
     row = best_loop(nest, o.second, o.first, false);
     load = o.first_load;
+    /* Windows over one channel: there is no loop that the weights alone move with. */
+    if (row < 0) row = best_loop(nest, o.first & ~(1u << column), o.second, false);
   }
+  if (column < 0 || row < 0) return false;
   if (!kiln_dim_is_number(nest->extents[column])) return false;
   const int width = kiln_loop_width(nest, m->lanes);
   /* Accumulators, the vectors, and an element of the other operand. */
@@ -181,11 +202,15 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   const int64_t tiles = count / rows + (count % rows != 0);
   if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
   const kiln_loop_inst *inst = &nest->body.data[load];
+  const bool lies = inst->strides[column] == 1 || (is_swapped && inst->strides[column] == 2) ||
+                    fn->buffers.data[inst->index].copy;
+  const int64_t panel = vectors * width, panels = nest->extents[column] / panel;
   *out = (kiln_schedule_nest){.panel_loop = column,
-                              .panel = vectors * width,
-                              .pack = inst->strides[column] == 1 ? -1 : inst->index,
+                              .panel = (int)panel,
+                              .pack = lies ? -1 : inst->index,
                               .tile_loop = row,
                               .tile = rows};
+  if (is_swapped && lies) out->strip = strip_for(nest, load, panel, panels, m);
   return true;
 }
 

@@ -37,9 +37,31 @@ static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
   return NULL;
 }
 
+/* The last element of the input is in the copy, which lies without gaps. */
+static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
+  const kiln_loop_copy *c = b->copy;
+  int64_t step = 1;
+  if (b->rank == 0) REFUSE("a copy of a number");
+  for (int d = b->rank - 1; d >= 0; d--) {
+    const kiln_dim dims[] = {b->sizes[d],  c->sizes[d],   c->strides[d],
+                             c->before[d], c->between[d], c->flipped[d]};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
+      if (!kiln_dim_is_number(dims[i]) || dims[i] > INT64_C(1) << 40) REFUSE("a copy of no number");
+    if (c->sizes[d] == 0 || c->flipped[d] > 1) REFUSE("a copy of nothing");
+    const kiln_dim reach = kiln_dim_product(fn->dims, c->sizes[d] - 1, c->between[d] + 1);
+    if (!kiln_dim_is_known(reach) || reach >= b->sizes[d] - c->before[d])
+      REFUSE("a copy that is smaller than what it is of");
+    if (b->strides[d] != step) REFUSE("a copy that is not contiguous");
+    step = kiln_dim_product(fn->dims, step, b->sizes[d]);
+    if (!kiln_dim_is_known(step)) REFUSE("a buffer of more than 2^63 elements");
+  }
+  return NULL;
+}
+
 static kiln_status *verify_buffer(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
   kiln_sum last;
   bool empty;
+  if (b->copy) KILN_TRY(verify_copy(fn, b));
   KILN_TRY(distance(fn->dims, b->rank, b->sizes, b->strides, &last, &empty));
   if (!empty && last.count == 0 && last.constant > INT64_MAX / 16) {
     REFUSE("a buffer of more than 2^59 elements");

@@ -210,9 +210,33 @@ static bool unpack_of_list(kiln_pass *pass, kiln_node *node) {
 
 /* -- Properties of tensors whose type is known -- */
 
+/* Convolutions have as many dimensions as their image: who asks for no more than that wants nothing
+ * that is computed. */
+static bool keeps_rank(const kiln_node *n) {
+  static const kiln_op_id ops[] = {
+      KILN_OP_conv1d,
+      KILN_OP_conv2d,
+      KILN_OP_conv3d,
+      KILN_OP_conv1d_padding,
+      KILN_OP_conv2d_padding,
+      KILN_OP_conv3d_padding,
+      KILN_OP_conv_transpose1d,
+      KILN_OP_conv_transpose2d_input,
+      KILN_OP_conv_transpose3d_input,
+  };
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (kiln_node_is(n, ops[i])) return true;
+  return false;
+}
 static kiln_ir_value *known_dim(const trial *t) {
   const kiln_tensor_detail *d = detail_of(input(t, 0));
-  return d && d->rank >= 0 ? make_int(t->node, d->rank) : NULL;
+  if (d && d->rank >= 0) return make_int(t->node, d->rank);
+  const kiln_node *from = input(t, 0)->node;
+  if (!keeps_rank(from) || kiln_alias_has_writers(kiln_pass_alias(t->pass), input(t, 0)) ||
+      kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln_node_input(from, 0)))
+    return NULL;
+  kiln_node_set_input(t->node, 0, kiln_node_input(from, 0));
+  return kiln_node_output(t->node, 0); /* rewritten in place */
 }
 static kiln_ir_value *known_size(const trial *t) {
   const kiln_tensor_detail *d = detail_of(input(t, 0));
@@ -340,7 +364,10 @@ static const struct {
     RULE(__getitem___t, item_of_list,
          "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), 1) => b / "
          "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), -2) => a"),
-    RULE(dim, known_dim, "x: M | int aten::dim(x) => 2"),
+    RULE(dim, known_dim,
+         "x: M | int aten::dim(x) => 2 / "
+         "x: Tensor; w: Tensor; l: int[] | "
+         "int aten::dim(Tensor aten::conv2d(x, w, None, l, l, l, 1)) => int aten::dim(x)"),
     RULE(size_int, known_size,
          "x: M | int aten::size(x, 1) => 3 / "
          "x: M | int aten::size(x, -2) => 2"),

@@ -28,7 +28,8 @@ static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[] = {"",
                                       "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
-                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n}\n"};
+                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n}\n",
+                                      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n}\n"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -58,6 +59,9 @@ static void test_refused(void **unused) {
       {"nest 0: panel i1 48, pack b3, tile i0 4", "no input"},
       {"nest 0: panel i1 48, tile i0 4, tile i0 4", "once each"},
       {"nest 0: panel i1 48, tile i0 4\n nest 0: panel i1 48, tile i0 4", "already"},
+      {"nest 0: panel i1 48, tile i0 4, strip 0", "strip of nothing"},
+      {"nest 0: panel i1 48, tile i0 4, strip 2, strip 2", "once each"},
+      {"nest 0: panel i1 48, pack b1, tile i0 4, strip 2", "packed, but in strips"},
       {"nest 0: tile i0 4", "'panel' or 'block' was expected"},
       {"nest 0: panel i1 -4, tile i0 4", "no number"},
   };
@@ -101,6 +105,41 @@ static void test_no_contraction(void **unused) {
     assert_error(parse_schedule(&job), KILN_INVALID_ARGUMENT, bodies[i][1]);
   }
   fixture_close(&f);
+}
+
+/* Of a convolution of windows of one, over 40 channels and 3136 pixels: vectors are pixels, as they
+ * lie, in strips that stay in half of the L2 cache. One over a channel has a tile of its rows. */
+static void test_windows(void **unused) {
+  (void)unused;
+  static const char one[] =
+      "kernel {\n in b0: f32[40, 3136] [3136, 1]\n in b1: f32[64, 40] [40, 1]\n"
+      " out b2: f32[64, 3136] [3136, 1]\n nest [64, 3136] {\n reduce 40 {\n"
+      " %1 = load f32 b0 + 0 [0, 1, 3136]\n %2 = load f32 b1 + 0 [40, 0, 1]\n"
+      " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [3136, 1], %3\n }\n}\n";
+  static const char channel[] =
+      "kernel {\n in b0: f32[9, 30, 30] [900, 30, 1] copy of [9, 28, 28] [784, 28, 1]"
+      " before [0, 1, 1]\n in b1: f32[9, 3, 3] [9, 3, 1]\n out b2: f32[9, 28, 28] [784, 28, 1]\n"
+      " nest [9, 28, 28] {\n reduce 3 {\n reduce 3 {\n"
+      " %2 = load f32 b0 + 0 [900, 30, 1, 30, 1]\n %3 = load f32 b1 + 0 [9, 0, 0, 3, 1]\n"
+      " %4 = contract f32 %2, %3 over 2\n }\n }\n store f32 b2 + 0 [784, 28, 1], %4\n }\n}\n";
+  static const struct {
+    const char *kernel, *machine, *wanted;
+  } cases[] = {
+      {one, "l2=524288", "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 65\n}\n"},
+      {one, "l2=65536", "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 5\n}\n"},
+      {one, "registers=32,l2=64", "schedule {\n  nest 0: panel i1 24, tile i0 8, strip 1\n}\n"},
+      {channel, "l2=524288", "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n}\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    kiln_machine machine;
+    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
+    assert_ok(kiln_machine_describe(KILN_ISA_AVX2, kiln_str_from(cases[i].machine), &machine));
+    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
+    assert_string_equal(kiln_schedule_print(&s, f.arena).data, cases[i].wanted);
+    fixture_close(&f);
+  }
 }
 
 static void test_rules(void **unused) {
@@ -346,7 +385,8 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
                             .panel = 1 + random_below(&p->seed, 64),
                             .pack = random_below(&p->seed, 3) - 1,
                             .tile_loop = random_below(&p->seed, NEST),
-                            .tile = 1 + random_below(&p->seed, 9)};
+                            .tile = 1 + random_below(&p->seed, 9),
+                            .strip = random_below(&p->seed, 4)};
   kiln_status *status = kiln_schedule_verify(p->fn, &s, arena);
   if (status) *n = (kiln_schedule_nest){.pack = -1};
   kiln_status_destroy(status);
@@ -405,9 +445,9 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),   cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_rules),  cmocka_unit_test(test_no_contraction),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_text),    cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_rules),   cmocka_unit_test(test_no_contraction),
+      cmocka_unit_test(test_windows), cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void test_order(void **unused) {
   size_t bytes;
   assert_ok(kiln_pack_take(f.call, NULL, &panels, t, &data, &own, &bytes));
   assert_ptr_equal(data, own);
-  assert_int_equal(bytes, sizeof wanted);
+  assert_int_equal(bytes, sizeof wanted + KILN_KERNEL_PACK_BEHIND);
   assert_memory_equal(data, wanted, sizeof wanted);
   kiln_cache_free(&f.call->cache, own, bytes);
   kiln_tensor_release(t);
@@ -70,11 +70,11 @@ static void test_formula(void **unused) {
                                 .columns = 7,
                                 .column = 9,
                                 .panel = 3};
-    uint8_t from[8 * 160], to[8 * 2 * 3 * 3 * 2 * 3];
+    uint8_t from[8 * 160], to[8 * 2 * 3 * 3 * 2 * 3 + KILN_KERNEL_PACK_BEHIND];
     size_t bytes;
     for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * 37 + 1);
     assert_true(kiln_pack_bytes(&p, &bytes));
-    assert_int_equal(bytes, 2 * 3 * 3 * 2 * 3 * size);
+    assert_int_equal(bytes, 2 * 3 * 3 * 2 * 3 * size + KILN_KERNEL_PACK_BEHIND);
     kiln_pack_copy(&p, from, to);
     int at = 0;
     for (int a = 0; a < 2; a++) {
@@ -96,6 +96,50 @@ static void test_formula(void **unused) {
       .item_size = 8, .rank = 2, .sizes = {INT64_MAX, 2}, .columns = 9, .column = 1, .panel = 4};
   size_t bytes;
   assert_false(kiln_pack_bytes(&large, &bytes));
+}
+
+/* Place `i` of a dimension with zeros around and between `count` elements: the element, or -1. */
+static int element_at(int i, int before, int between, int count) {
+  const int at = i - before;
+  return at < 0 || at % (between + 1) || at / (between + 1) >= count ? -1 : at / (between + 1);
+}
+
+/* Zeros around and between: 2 planes of 3 rows of 4, the rows last first. */
+static void test_borders(void **unused) {
+  (void)unused;
+  for (int turn = 0; turn < 16; turn++) {
+    const int between = turn & 1 ? 2 : 0, lead = turn & 2 ? 3 : 0, gaps = turn & 4 ? 1 : 0;
+    const int before = turn & 8 ? 1 : 0, after = turn & 2 ? 2 : 0;
+    const int rows = before + 2 * (between + 1) + 1 + after, wide = lead + 3 * (gaps + 1) + 1 + 2;
+    const kiln_kernel_pack p = {.item_size = 4,
+                                .rank = 2,
+                                .sizes = {2, rows},
+                                .strides = {12, -4},
+                                .before = {0, before},
+                                .between = {0, between},
+                                .after = {0, after},
+                                .offset = 8,
+                                .columns = 4,
+                                .column = 1,
+                                .panel = wide,
+                                .columns_before = lead,
+                                .columns_between = gaps};
+    float from[24], to[512];
+    size_t bytes;
+    for (int i = 0; i < 24; i++) from[i] = (float)(i + 1);
+    memset(to, 0x7f, sizeof to);
+    assert_true(kiln_pack_bytes(&p, &bytes) && bytes <= sizeof to);
+    kiln_pack_copy(&p, from, to);
+    for (int k = 0, at = 0; k < 2; k++) {
+      for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < wide; j++, at++) {
+          const int row = element_at(i, before, between, 3), column = element_at(j, lead, gaps, 4);
+          const float wanted = row < 0 || column < 0 ? 0 : from[12 * k + 4 * (2 - row) + column];
+          assert_true(to[at] == wanted);
+        }
+      }
+    }
+  }
 }
 
 static const void *take(fixture *f, kiln_pack_slot *slot, kiln_tensor *t) {
@@ -207,8 +251,8 @@ static void test_threads(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order), cmocka_unit_test(test_formula), cmocka_unit_test(test_kept),
-      cmocka_unit_test(test_lent),  cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_order), cmocka_unit_test(test_formula), cmocka_unit_test(test_borders),
+      cmocka_unit_test(test_kept),  cmocka_unit_test(test_lent),    cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

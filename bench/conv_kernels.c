@@ -1,0 +1,276 @@
+/* conv_kernels.c: convolutions as contractions of loop IR beside those of the interpreter
+ * (runtime/kernels/heavy/conv.h), both with a bias, on shapes of resnet, mobilenet and shufflenet:
+ * microseconds, and the share of the FMA peak.
+ *
+ *   taskset -c 0 build/bench/bench_conv_kernels [--isa v2|avx2|avx512] [--schedule TEXT] [NAME]
+ *
+ * What a kernel reads from copies of its inputs is copied before, but for its first input, the
+ * image, whose copy counts. Least times of turns. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/peak.h"
+#include "codegen/codegen.h"
+#include "codegen/loop/schedule.h"
+#include "runtime/kernels/heavy/conv.h"
+#include "runtime/math/math.h"
+#include "runtime/pack.h"
+
+typedef struct shape {
+  const char *name;
+  int channels, outputs, groups, in, k, stride;
+} shape;
+
+static const shape shapes[] = {
+    {"resnet 7x7 s2 3->64 @224", 3, 64, 1, 224, 7, 2},
+    {"resnet 3x3 64->64 @56", 64, 64, 1, 56, 3, 1},
+    {"resnet 3x3 s2 64->128 @56", 64, 128, 1, 56, 3, 2},
+    {"resnet 1x1 s2 64->128 @56", 64, 128, 1, 56, 1, 2},
+    {"resnet 3x3 128->128 @28", 128, 128, 1, 28, 3, 1},
+    {"resnet 3x3 256->256 @14", 256, 256, 1, 14, 3, 1},
+    {"resnet 3x3 s2 256->512 @14", 256, 512, 1, 14, 3, 2},
+    {"resnet 3x3 512->512 @7", 512, 512, 1, 7, 3, 1},
+    {"resnet50 1x1 64->256 @56", 64, 256, 1, 56, 1, 1},
+    {"resnet50 1x1 256->1024 @14", 256, 1024, 1, 14, 1, 1},
+    {"resnet50 1x1 1024->256 @14", 1024, 256, 1, 14, 1, 1},
+    {"resnet50 1x1 512->2048 @7", 512, 2048, 1, 7, 1, 1},
+    {"mobilenet 3x3 s2 3->16 @224", 3, 16, 1, 224, 3, 2},
+    {"mobilenet 1x1 16->16 @112", 16, 16, 1, 112, 1, 1},
+    {"mobilenet 1x1 16->64 @112", 16, 64, 1, 112, 1, 1},
+    {"mobilenet 1x1 64->24 @56", 64, 24, 1, 56, 1, 1},
+    {"mobilenet 1x1 24->72 @56", 24, 72, 1, 56, 1, 1},
+    {"mobilenet 1x1 72->40 @28", 72, 40, 1, 28, 1, 1},
+    {"mobilenet 1x1 40->240 @28", 40, 240, 1, 28, 1, 1},
+    {"mobilenet 1x1 80->480 @14", 80, 480, 1, 14, 1, 1},
+    {"mobilenet 1x1 672->112 @14", 672, 112, 1, 14, 1, 1},
+    {"mobilenet 1x1 960->160 @7", 960, 160, 1, 7, 1, 1},
+    {"mobilenet 1x1 160->960 @7", 160, 960, 1, 7, 1, 1},
+    {"mobilenet 1x1 960->240 @1", 960, 240, 1, 1, 1, 1},
+    {"shufflenet 1x1 116->116 @28", 116, 116, 1, 28, 1, 1},
+    {"shufflenet 1x1 464->1024 @7", 464, 1024, 1, 7, 1, 1},
+    {"squeezenet 3x3 s2 3->64 @221", 3, 64, 1, 221, 3, 2},
+    {"squeezenet 1x1 16->64 @55", 16, 64, 1, 55, 1, 1},
+    {"squeezenet 1x1 128->16 @55", 128, 16, 1, 55, 1, 1},
+    {"squeezenet 1x1 128->32 @27", 128, 32, 1, 27, 1, 1},
+    {"depthwise 3x3 16 @112", 16, 16, 16, 112, 3, 1},
+    {"depthwise 3x3 s2 64 @112", 64, 64, 64, 112, 3, 2},
+    {"depthwise 3x3 72 @56", 72, 72, 72, 56, 3, 1},
+    {"depthwise 5x5 s2 72 @56", 72, 72, 72, 56, 5, 2},
+    {"depthwise 5x5 120 @28", 120, 120, 120, 28, 5, 1},
+    {"depthwise 3x3 s2 240 @28", 240, 240, 240, 28, 3, 2},
+    {"depthwise 3x3 480 @14", 480, 480, 480, 14, 3, 1},
+    {"depthwise 5x5 s2 672 @14", 672, 672, 672, 14, 5, 2},
+    {"depthwise 5x5 960 @7", 960, 960, 960, 7, 5, 1},
+    {"grouped 3x3 32x4 @56", 128, 128, 32, 56, 3, 1},
+    {"grouped 3x3 32x32 @7", 1024, 1024, 32, 7, 3, 1},
+};
+
+static void expect(kiln_status *status) {
+  if (!status) return;
+  fprintf(stderr, "bench_conv_kernels: %s\n", kiln_status_report(status));
+  exit(2);
+}
+
+static float *filled(int64_t n) {
+  float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
+  if (!data) exit(3);
+  for (int64_t i = 0; i < n; i++) data[i] = (float)(i * 7919 % 17) / 8 - 1;
+  return data;
+}
+
+typedef struct problem {
+  const shape *s;
+  int out, pad;
+  float *x, *w, *b, *y, *y_kernel;
+} problem;
+
+/* -- The interpreter's -- */
+
+static kiln_conv_axis axis_of(const shape *s, int64_t in_stride, int64_t out, int64_t out_stride,
+                              int64_t w_tap) {
+  return (kiln_conv_axis){.in = s->in,
+                          .in_stride = in_stride,
+                          .out = out,
+                          .out_stride = out_stride,
+                          .step = s->stride,
+                          .first = -(s->k / 2),
+                          .taps = s->k,
+                          .tap_step = 1,
+                          .w_tap = w_tap};
+}
+
+typedef struct interpreted {
+  kiln_conv c;
+  kiln_conv_plan plan;
+  const kiln_dispatch *dispatch;
+  void *scratch;
+} interpreted;
+
+static interpreted make_interpreted(const problem *p, kiln_isa isa) {
+  const shape *s = p->s;
+  const int64_t taps = (int64_t)s->k * s->k, channels = s->channels / s->groups;
+  const int64_t in = s->in, out = p->out;
+  interpreted i = {.dispatch = kiln_dispatch_select(isa)};
+  i.c = (kiln_conv){.batch = 1,
+                    .groups = s->groups,
+                    .channels = channels,
+                    .outputs = s->outputs / s->groups,
+                    .in = p->x,
+                    .weight = p->w,
+                    .bias = p->b,
+                    .out = p->y,
+                    .in_channel = in * in,
+                    .out_channel = out * out,
+                    .w_output = channels * taps,
+                    .w_channel = taps};
+  i.c.w_group = i.c.w_output * i.c.outputs;
+  i.c.axis[0] = (kiln_conv_axis){1, 1, 1, 1, 1, 0, 1, 1, 0};
+  i.c.axis[1] = axis_of(s, in, out, out, s->k);
+  i.c.axis[2] = axis_of(s, 1, out, 1, 1);
+  kiln_conv_make_plan(&i.c, i.dispatch->isa, sizeof(float), 1, &i.plan);
+  i.scratch = aligned_alloc(64, kiln_conv_scratch(&i.plan, 1));
+  return i;
+}
+
+/* -- The kernel -- */
+
+static kiln_loop_fn *make_kernel(const problem *p, kiln_arena *arena) {
+  const shape *s = p->s;
+  const int c = s->channels / s->groups, o = s->outputs / s->groups, in = s->in + 2 * p->pad;
+  const int plane = in * in, out = p->out, k = s->k;
+  char text[2048];
+  snprintf(text, sizeof text,
+           "kernel {\n in b0: f32[%d, %d, %d, %d] [%d, %d, %d, 1]\n"
+           " in b1: f32[%d, %d, %d, %d] [%d, %d, %d, 1]\n"
+           " in b2: f32[%d] [1]\n out b3: f32[%d, %d, %d] [%d, %d, 1]\n nest [%d, %d, %d, %d] {\n"
+           " reduce %d {\n reduce %d {\n reduce %d {\n"
+           " %%3 = load f32 b0 + 0 [%d, 0, %d, %d, %d, %d, 1]\n"
+           " %%4 = load f32 b1 + 0 [%d, %d, 0, 0, %d, %d, 1]\n"
+           " %%5 = contract f32 %%3, %%4 over 3\n }\n }\n }\n"
+           " %%9 = load f32 b2 + 0 [%d, 1, 0, 0]\n %%10 = add f32 %%5, %%9\n"
+           " store f32 b3 + 0 [%d, %d, %d, 1], %%10\n }\n}\n",
+           s->groups, c, in, in, c * plane, plane, in,       /* x */
+           s->outputs, c, k, k, c * k * k, k * k, k,         /* w */
+           s->outputs, s->outputs, out, out, out * out, out, /* b, y */
+           s->groups, o, out, out, c, k, k,                  /* loops */
+           c * plane, in * s->stride, s->stride, plane, in,  /* x's */
+           o * c * k * k, c * k * k, k * k, k,               /* w's */
+           o, o * out * out, out * out, out);
+  kiln_loop_fn *fn;
+  expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
+  expect(kiln_loop_optimize(fn, arena));
+  return fn;
+}
+
+typedef struct bench {
+  kiln_env *env;
+  kiln_codegen *codegen;
+  const char *schedule; /* NULL: the rules' */
+  double peak;
+} bench;
+
+/* Its rows with zeros around them. */
+static void pad_image(const problem *p, float *to) {
+  const int in = p->s->in, wide = in + 2 * p->pad;
+  memset(to, 0, sizeof *to * (size_t)p->s->channels * (size_t)(wide * wide));
+  for (int c = 0; c < p->s->channels; c++)
+    for (int y = 0; y < in; y++)
+      memcpy(to + (int64_t)c * wide * wide + (y + p->pad) * wide + p->pad,
+             p->x + (int64_t)c * in * in + y * in, sizeof *to * (size_t)in);
+}
+
+static double worst_of(const problem *p) {
+  double worst = 0;
+  for (int64_t i = 0; i < (int64_t)p->s->outputs * p->out * p->out; i++) {
+    const double error = fabs((double)p->y[i] - (double)p->y_kernel[i]);
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
+
+static double turn(double best, double begin) {
+  const double time = bench_seconds() - begin;
+  return time < best ? time : best;
+}
+
+static void run(const bench *b, const shape *s) {
+  problem p = {.s = s, .pad = s->k / 2};
+  p.out = (s->in + 2 * p.pad - s->k) / s->stride + 1;
+  const int64_t channels = s->channels / s->groups, wide = s->in + 2 * p.pad;
+  const int64_t size = (int64_t)s->outputs * p.out * p.out;
+  p.x = filled((int64_t)s->channels * s->in * s->in);
+  p.w = filled(s->outputs * channels * s->k * s->k);
+  p.b = filled(s->outputs);
+  p.y = filled(size);
+  p.y_kernel = filled(size);
+  float *padded = filled(s->channels * wide * wide);
+  kiln_arena *arena;
+  kiln_compiled *code;
+  kiln_reason reason;
+  expect(kiln_arena_create(b->env->mem, &arena));
+  kiln_loop_fn *fn = make_kernel(&p, arena);
+  kiln_schedule schedule = kiln_schedule_choose(
+      fn, &(kiln_machine){.lanes = 8, .registers = 16, .l1_bytes = 32768, .l2_bytes = 524288},
+      arena);
+  if (b->schedule) expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
+  expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
+  const void *data[4] = {p.pad ? padded : p.x, p.w, p.b, p.y_kernel};
+  void *copies[4] = {0};
+  for (int i = 0; i < code->info.pack_count; i++) {
+    const kiln_kernel_pack *pack = &code->info.packs[i];
+    size_t bytes;
+    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
+    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    kiln_pack_copy(pack, data[pack->input], copies[i]);
+    data[pack->input] = copies[i];
+  }
+  const kiln_kernel_args args = {.data = (void *const *)data};
+  interpreted in = make_interpreted(&p, b->env->isa);
+  double own = 1, other = 1, padding = 0;
+  const double until = bench_seconds() + 0.4;
+  for (int n = 0; n < 5 || bench_seconds() < until; n++) {
+    double begin = bench_seconds();
+    kiln_conv_run(&in.c, &in.plan, in.dispatch->conv_f32, NULL, in.scratch);
+    other = turn(other, begin);
+    begin = bench_seconds();
+    if (p.pad) pad_image(&p, padded);
+    padding = n ? turn(padding, begin) : 1;
+    begin = bench_seconds();
+    code->fn(&args, &code->info.work.grid);
+    own = turn(own, begin);
+  }
+  const double flops = 2e-9 * (double)(size * channels * s->k * s->k);
+  printf("%-28s interpreter %8.1f us %5.1f %%  kernel %8.1f us %5.1f %%, padding %6.1f us: %.2f  "
+         "compiled %5.1f ms error %.1e  %s",
+         s->name, other * 1e6, 100 * flops / other / b->peak, own * 1e6,
+         100 * flops / own / b->peak, padding * 1e6, other / (own + padding),
+         (double)code->compile_ns * 1e-6, worst_of(&p),
+         kiln_schedule_print(&schedule, arena).len ? kiln_schedule_print(&schedule, arena).data + 11
+                                                   : "none\n");
+  fflush(stdout);
+  for (int i = 0; i < 4; i++) free(copies[i]);
+  free(p.x), free(p.w), free(p.b), free(p.y), free(p.y_kernel), free(padded), free(in.scratch);
+  kiln_compiled_release(code);
+  kiln_arena_destroy(arena);
+}
+
+int main(int argc, char **argv) {
+  char isa[64] = "isa=native", *const options[] = {isa, NULL};
+  bench b = {0};
+  int at = 1;
+  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+    if (strcmp(argv[at], "--isa") == 0) snprintf(isa, sizeof isa, "isa=%s", argv[at + 1]);
+    if (strcmp(argv[at], "--schedule") == 0) b.schedule = argv[at + 1];
+  }
+  expect(kiln_env_create_with(NULL, options, &b.env));
+  expect(kiln_codegen_create(b.env, &b.codegen));
+  b.peak = bench_peak(b.env->isa);
+  printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i]);
+  kiln_codegen_destroy(b.codegen);
+  kiln_env_destroy(b.env);
+  return 0;
+}

@@ -1,0 +1,234 @@
+/* lower_conv.c: convolutions as contractions: an element of the result is a sum over the channels
+ * and the taps of its window, each in a reduce loop.
+ *
+ * Of conv2d(x, w) with stride s and dilation d it is, over c, ky and kx, x[n][c][s oy + d ky][s ox
+ * + d kx] * w[o][c][ky][kx]. The zeros that padding puts around x are in a copy of it (loop.h). A
+ * transposed one is a convolution too: of x with stride - 1 zeros between its elements, and of w
+ * with each window backwards. */
+#include "codegen/lower.h"
+
+enum { MOST = 3 }; /* dimensions of a window */
+
+typedef struct conv {
+  int nd;
+  bool transposed, lone;             /* lone: without batches */
+  int64_t groups, channels, outputs; /* of a group */
+  int64_t stride[MOST], pad[MOST], dilation[MOST], taps[MOST];
+  kiln_dim in[MOST], out[MOST];
+} conv;
+
+/* Where an operator has its arguments; whether it is transposed may be in its name. */
+enum { NEVER = -1, ALWAYS = -2 };
+typedef struct conv_args {
+  int stride, padding, dilation, transposed, groups;
+} conv_args;
+
+/* -- Arguments -- */
+
+static bool refuse(kiln__lowering *l, kiln_reason reason) {
+  return kiln__lower_refuse(l, reason) == 0;
+}
+
+/* A number for each dimension of the window, or one for all. */
+static bool read_spatial(kiln__lowering *l, const kiln_node *node, int i, int nd, int64_t *out) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (!v || (v->tag != KILN_TAG_LIST && v->tag != KILN_TAG_INT))
+    return refuse(l, KILN_REASON_not_constant);
+  const int count = v->tag == KILN_TAG_INT ? 1 : (int)v->u.list->count;
+  if (count != 1 && count != nd) return refuse(l, KILN_REASON_raises);
+  for (int d = 0; d < nd; d++) {
+    out[d] = v->tag == KILN_TAG_INT ? v->u.i : v->u.list->items[count == 1 ? 0 : d].u.i;
+    if (out[d] < 0 || out[d] > INT32_MAX) return refuse(l, KILN_REASON_raises);
+  }
+  return true;
+}
+
+/* Zeros before the input; behind it are as many as the result asks for. */
+static bool read_padding(kiln__lowering *l, const kiln_node *node, int i, conv *c) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (!v || v->tag != KILN_TAG_STRING) return read_spatial(l, node, i, c->nd, c->pad);
+  const bool same = kiln_str_is(kiln_string_view(v->u.string), "same");
+  for (int d = 0; d < c->nd; d++) c->pad[d] = same ? c->dilation[d] * (c->taps[d] - 1) / 2 : 0;
+  return true;
+}
+
+static bool read_bool(const kiln_node *node, int i, int64_t *out) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (v && v->tag == KILN_TAG_BOOL) *out = v->u.b;
+  return v && v->tag == KILN_TAG_BOOL;
+}
+
+static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c) {
+  const kiln_ir_value *x = kiln_node_input(node, 0), *w = kiln_node_input(node, 1);
+  const kiln_ir_value *result = node->outputs[0];
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  if (!kiln_type_has_dims(x->type) || !kiln_type_has_dims(w->type) ||
+      !kiln_type_has_dims(result->type))
+    return refuse(l, KILN_REASON_types_unknown);
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, 0) != dtype ||
+      kiln__lower_input_dtype(node, 1) != dtype)
+    return refuse(l, KILN_REASON_dtype);
+  const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ws = kiln__lower_sizes_of(l, w);
+  const kiln__lower_sizes to = kiln__lower_sizes_of(l, result);
+  const int rank = x->type->detail->rank;
+  c->nd = w->type->detail->rank - 2;
+  c->lone = rank == c->nd + 1;
+  if (c->nd < 1 || c->nd > MOST || result->type->detail->rank != rank ||
+      (rank != c->nd + 2 && !c->lone))
+    return refuse(l, KILN_REASON_rank);
+  for (int d = 0; d < c->nd + 2; d++)
+    if (!kiln_dim_is_number(ws.sizes[d]) || ws.sizes[d] == 0)
+      return refuse(l, KILN_REASON_dynamic_as_static);
+  c->channels = c->transposed ? ws.sizes[0] / c->groups : ws.sizes[1];
+  c->outputs = c->transposed ? ws.sizes[1] : ws.sizes[0] / c->groups;
+  if (c->channels == 0 || c->outputs == 0) return refuse(l, KILN_REASON_raises);
+  for (int d = 0; d < c->nd; d++) {
+    const int at = rank - c->nd + d;
+    c->taps[d] = ws.sizes[2 + d];
+    c->in[d] = xs.sizes[at];
+    c->out[d] = to.sizes[at];
+  }
+  return true;
+}
+
+static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, conv *c) {
+  int64_t transposed = at.transposed == ALWAYS;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, at.groups), &c->groups) ||
+      (at.transposed >= 0 && !read_bool(node, at.transposed, &transposed)))
+    return refuse(l, KILN_REASON_not_constant);
+  c->transposed = transposed;
+  if (c->groups < 1) return refuse(l, KILN_REASON_raises);
+  return read_sizes(l, node, c) && read_spatial(l, node, at.stride, c->nd, c->stride) &&
+         read_spatial(l, node, at.dilation, c->nd, c->dilation) &&
+         read_padding(l, node, at.padding, c);
+}
+
+/* -- Copies -- */
+
+/* The image as the window goes over it: with zeros around and between. *out_buffer: -1: it needs
+ * none, as it lies. */
+static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c, int *out_buffer) {
+  const kiln__lower_sizes from = kiln__lower_sizes_of(l, x);
+  const int rank = x->type->detail->rank;
+  kiln_loop_copy copy = {.sizes = {0}};
+  int64_t sizes[KILN_LOOP_MAX_RANK];
+  bool any = false;
+  *out_buffer = -1;
+  for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed;
+  for (int d = 0; d < rank && any; d++) {
+    const int at = d - (rank - c->nd);
+    if (!kiln_dim_is_number(from.sizes[d]) || (at >= 0 && !kiln_dim_is_number(c->out[at])))
+      return refuse(l, KILN_REASON_dynamic_as_static);
+    sizes[d] = from.sizes[d];
+    if (at < 0) continue;
+    const int64_t reach = (c->taps[at] - 1) * c->dilation[at];
+    copy.before[d] = c->transposed ? reach - c->pad[at] : c->pad[at];
+    copy.between[d] = c->transposed ? c->stride[at] - 1 : 0;
+    if (copy.before[d] < 0) return refuse(l, KILN_REASON_no_affine_map);
+    const int64_t end = copy.before[d] + (from.sizes[d] - 1) * (copy.between[d] + 1) + 1;
+    const int64_t needed = (c->out[at] - 1) * (c->transposed ? 1 : c->stride[at]) + reach + 1;
+    sizes[d] = end > needed ? end : needed;
+  }
+  if (!any) return true;
+  *out_buffer = kiln__lower_copy(l, x, sizes, copy);
+  return *out_buffer >= 0;
+}
+
+/* The weights with each window backwards. */
+static bool copy_weights(kiln__lowering *l, const kiln_ir_value *w, const conv *c,
+                         int *out_buffer) {
+  kiln_loop_copy copy = {.sizes = {0}};
+  const kiln__lower_sizes from = kiln__lower_sizes_of(l, w);
+  *out_buffer = -1;
+  if (!c->transposed) return true;
+  for (int d = 0; d < c->nd; d++) copy.flipped[2 + d] = c->taps[d] > 1;
+  *out_buffer = kiln__lower_copy(l, w, from.sizes, copy);
+  return *out_buffer >= 0;
+}
+
+/* A value at a map, or its copy there. */
+static int read_value(kiln__lowering *l, const kiln_ir_value *v, int buffer,
+                      const kiln__lower_map *map) {
+  return buffer < 0 ? kiln__lower_value(l, v, map) : kiln__lower_load_copy(l, buffer, map);
+}
+
+/* -- The sum -- */
+
+/* Where the window of a result begins, and which channels and weights it has; false: the loops are
+ * to be others. */
+static bool begin_maps(kiln__lowering *l, const conv *c, const kiln__lower_map *map,
+                       kiln__lower_map *x, kiln__lower_map *w) {
+  const int first = c->lone ? 0 : 1;
+  kiln__lower_dim group = {0}, output = map->dims[first];
+  if (c->groups > 1 &&
+      !kiln__lower_divide(l, &map->dims[first], c->groups, c->outputs, &group, &output))
+    return false;
+  if (!c->lone) x->dims[0] = map->dims[0];
+  x->dims[first] = kiln__lower_times(l, &group, c->channels);
+  if (c->transposed) {
+    w->dims[0] = x->dims[first];
+    w->dims[1] = output;
+  } else {
+    w->dims[0] = map->dims[first];
+  }
+  for (int d = 0; d < c->nd; d++)
+    x->dims[first + 1 + d] =
+        kiln__lower_times(l, &map->dims[first + 1 + d], c->transposed ? 1 : c->stride[d]);
+  return true;
+}
+
+/* Moves a dimension with a loop, `step` for each iteration. */
+static void move(kiln__lowering *l, kiln__lower_dim *dim, int loop, int64_t step) {
+  const kiln__lower_dim along = kiln__lower_along(loop);
+  const kiln__lower_dim way = kiln__lower_times(l, &along, step);
+  *dim = kiln__lower_plus(l, dim, &way);
+}
+
+static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
+                  const kiln__lower_map *map) {
+  const kiln_ir_value *xv = kiln_node_input(node, 0), *wv = kiln_node_input(node, 1);
+  kiln__lower_map *x = kiln__lower_new_map(l, map->rank), *w = kiln__lower_new_map(l, c->nd + 2);
+  const int first = c->lone ? 0 : 1;
+  int x_copy, w_copy, loops = 0;
+  if (l->nest->open > 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (!copy_image(l, xv, c, &x_copy) || !copy_weights(l, wv, c, &w_copy) ||
+      !begin_maps(l, c, map, x, w))
+    return -1;
+  for (int k = -1; k < c->nd; k++) {
+    const int64_t count = k < 0 ? c->channels : c->taps[k];
+    if (k >= 0 && count == 1) continue;
+    const int loop = kiln__lower_open(l, KILN_LOOP_reduce, count);
+    if (loop < 0) return -1;
+    loops++;
+    if (count == 1) continue;
+    move(l, &x->dims[first + 1 + k], loop, k < 0 ? 1 : c->dilation[k]);
+    move(l, &w->dims[k >= 0 ? 2 + k : c->transposed ? 0 : 1], loop, 1);
+  }
+  const int left = read_value(l, xv, x_copy, x), right = read_value(l, wv, w_copy, w);
+  if (left < 0 || right < 0) return -1;
+  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, loops);
+  while (loops-- > 0) kiln__lower_close(l);
+  return sum;
+}
+
+/* -- The operators -- */
+
+static int lower_conv(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                      conv_args at) {
+  conv c = {.groups = 1};
+  if (!read_conv(l, node, at, &c)) return -1;
+  if (map->rank != node->outputs[0]->type->detail->rank)
+    return kiln__lower_refuse(l, KILN_REASON_rank);
+  const int sum = sum_of(l, node, &c, map);
+  if (sum < 0 || kiln__lower_is_none(node, 2)) return sum;
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  kiln__lower_map *bias = kiln__lower_new_map(l, 1);
+  bias->dims[0] = map->dims[c.lone ? 0 : 1];
+  return kiln__lower_op(l, KILN_LOOP_add, sum, kiln__lower_value(l, kiln_node_input(node, 2), bias),
+                        -1);
+}
+
+KILN__LOWER(conv) { return lower_conv(l, node, map, (conv_args){3, 4, 5, NEVER, 6}); }
+KILN__LOWER(convolution) { return lower_conv(l, node, map, (conv_args){3, 4, 5, 6, 8}); }
+KILN__LOWER(conv_transpose) { return lower_conv(l, node, map, (conv_args){3, 4, 7, ALWAYS, 6}); }

@@ -1,0 +1,345 @@
+/* conv_test.c: convolutions as loop IR: random ones of 1 to 3 dimensions, transposed ones too, with
+ * and without what stands behind them, on the evaluator and on LLVM for every instruction set,
+ * against plain C. Elements are small integers, so that sums in any order are the same. Seeds are
+ * fixed. */
+#include "lower_support.h"
+#include "runtime/pack.h"
+
+enum { MOST = 3, TENSORS = 5 /* x, w, bias, residual, y */ };
+
+typedef struct conv {
+  uint64_t seed;
+  int nd;
+  bool transposed, lone, bias, residual, relu, wide /* f64 */;
+  int64_t batch, groups, channels, outputs; /* of a group */
+  int64_t in[MOST], out[MOST], taps[MOST], stride[MOST], pad[MOST], dilation[MOST], more[MOST];
+  int rank[TENSORS];
+  int64_t sizes[TENSORS][MOST + 2], strides[TENSORS][MOST + 2], numel[TENSORS];
+  void *data[TENSORS];
+  double *wanted;
+} conv;
+
+static int64_t draw(conv *c, int least, int most) {
+  return least + random_below(&c->seed, most - least + 1);
+}
+
+/* -- Which one -- */
+
+/* False: it has no results. */
+static bool draw_axis(conv *c, int d) {
+  const bool one = random_below(&c->seed, 3) == 0;
+  c->taps[d] = one ? 1 : draw(c, 1, c->nd == 3 ? 3 : 5);
+  c->stride[d] = random_below(&c->seed, 2) ? 1 : draw(c, 1, 3);
+  c->dilation[d] = random_below(&c->seed, 3) ? 1 : draw(c, 1, 3);
+  c->pad[d] = random_below(&c->seed, 3) ? draw(c, 0, 3) : 0;
+  c->in[d] = draw(c, 1, d == c->nd - 1 ? 37 : 9);
+  const int64_t reach = (c->taps[d] - 1) * c->dilation[d];
+  if (c->transposed) {
+    const int64_t most = c->stride[d] > c->dilation[d] ? c->stride[d] : c->dilation[d];
+    if (c->pad[d] > reach) c->pad[d] = reach; /* others have no lowering */
+    c->more[d] = random_below(&c->seed, (int)most);
+    c->out[d] = (c->in[d] - 1) * c->stride[d] - 2 * c->pad[d] + reach + 1 + c->more[d];
+    return c->out[d] > 0;
+  }
+  const int64_t whole = c->in[d] + 2 * c->pad[d];
+  c->out[d] = (whole - reach - 1) / c->stride[d] + 1;
+  return whole > reach;
+}
+
+static void set_sizes(conv *c, int t, int rank, const int64_t *sizes) {
+  int64_t step = 1;
+  c->rank[t] = rank;
+  for (int d = rank - 1; d >= 0; d--) {
+    c->sizes[t][d] = sizes[d];
+    c->strides[t][d] = step;
+    step *= sizes[d];
+  }
+  c->numel[t] = step;
+}
+
+static bool draw_conv(conv *c) {
+  c->nd = 1 + random_below(&c->seed, MOST);
+  c->transposed = random_below(&c->seed, 4) == 0;
+  c->lone = random_below(&c->seed, 5) == 0;
+  c->bias = random_below(&c->seed, 2);
+  c->residual = random_below(&c->seed, 3) == 0;
+  c->relu = random_below(&c->seed, 2);
+  c->wide = random_below(&c->seed, 5) == 0;
+  c->batch = c->lone ? 1 : draw(c, 1, 3);
+  c->groups = random_below(&c->seed, 2) ? 1 : draw(c, 1, 6);
+  c->channels = random_below(&c->seed, 3) ? draw(c, 1, 9) : 1;
+  c->outputs = random_below(&c->seed, 3) ? draw(c, 1, 19) : 1;
+  for (int d = 0; d < c->nd; d++)
+    if (!draw_axis(c, d)) return false;
+  const int64_t in = c->groups * c->channels, out = c->groups * c->outputs;
+  int64_t x[MOST + 2] = {c->batch, in}, y[MOST + 2] = {c->batch, out};
+  int64_t w[MOST + 2] = {c->transposed ? in : out, c->transposed ? c->outputs : c->channels};
+  for (int d = 0; d < c->nd; d++) {
+    x[2 + d] = c->in[d];
+    y[2 + d] = c->out[d];
+    w[2 + d] = c->taps[d];
+  }
+  set_sizes(c, 0, c->nd + 2 - c->lone, x + c->lone);
+  set_sizes(c, 1, c->nd + 2, w);
+  set_sizes(c, 2, 1, &out);
+  set_sizes(c, 3, c->nd + 2 - c->lone, y + c->lone);
+  set_sizes(c, 4, c->nd + 2 - c->lone, y + c->lone);
+  return true;
+}
+
+/* -- In plain C -- */
+
+static double element(const conv *c, int t, int64_t at) {
+  return c->wide ? ((const double *)c->data[t])[at] : (double)((const float *)c->data[t])[at];
+}
+
+/* Adds one product at result `o` of all: tap `tap` of channel pair. */
+static void add_tap(conv *c, int64_t n, int64_t g, int64_t ci, int64_t oi, const int64_t *from,
+                    const int64_t *tap) {
+  const int64_t channel = g * c->channels + ci, output = g * c->outputs + oi;
+  int64_t x = n * c->groups * c->channels + channel, y = n * c->groups * c->outputs + output;
+  int64_t w = c->transposed ? channel * c->outputs + oi : output * c->channels + ci;
+  for (int d = 0; d < c->nd; d++) {
+    int64_t in, out;
+    if (c->transposed) {
+      in = from[d];
+      out = in * c->stride[d] - c->pad[d] + tap[d] * c->dilation[d];
+    } else {
+      out = from[d];
+      in = out * c->stride[d] - c->pad[d] + tap[d] * c->dilation[d];
+    }
+    if (in < 0 || in >= c->in[d] || out < 0 || out >= c->out[d]) return;
+    x = x * c->in[d] + in;
+    y = y * c->out[d] + out;
+    w = w * c->taps[d] + tap[d];
+  }
+  c->wanted[y] += element(c, 0, x) * element(c, 1, w);
+}
+
+/* Goes on to the next index; false: that was the last. */
+static bool step(int64_t *at, const int64_t *sizes, int count) {
+  for (int d = count - 1; d >= 0; d--) {
+    if (++at[d] < sizes[d]) return true;
+    at[d] = 0;
+  }
+  return false;
+}
+
+static void run_plain(conv *c) {
+  const int64_t *all = c->transposed ? c->in : c->out;
+  int64_t sizes[4 + 2 * MOST] = {c->batch, c->groups, c->channels, c->outputs},
+                        at[4 + 2 * MOST] = {0};
+  for (int d = 0; d < c->nd; d++) {
+    sizes[4 + d] = all[d];
+    sizes[4 + c->nd + d] = c->taps[d];
+  }
+  memset(c->wanted, 0, sizeof *c->wanted * (size_t)c->numel[4]);
+  do {
+    add_tap(c, at[0], at[1], at[2], at[3], at + 4, at + 4 + c->nd);
+  } while (step(at, sizes, 4 + 2 * c->nd));
+  const int64_t outputs = c->groups * c->outputs, plane = c->numel[4] / c->batch / outputs;
+  for (int64_t i = 0; i < c->numel[4]; i++) {
+    double v = c->wanted[i] + (c->bias ? element(c, 2, i / plane % outputs) : 0);
+    if (c->residual) v += element(c, 3, i);
+    c->wanted[i] = c->relu && v < 0 ? 0 : v;
+  }
+}
+
+/* -- As a graph -- */
+
+static int put_type(const conv *c, int t, char *to, size_t room) {
+  int n = snprintf(to, room, "%s(", c->wide ? "Double" : "Float");
+  for (int d = 0; d < c->rank[t]; d++)
+    n += snprintf(to + n, room - (size_t)n, "%lld, ", (long long)c->sizes[t][d]);
+  n += snprintf(to + n, room - (size_t)n, "strides=[");
+  for (int d = 0; d < c->rank[t]; d++)
+    n += snprintf(to + n, room - (size_t)n, "%s%lld", d ? ", " : "", (long long)c->strides[t][d]);
+  return n + snprintf(to + n, room - (size_t)n, "], requires_grad=0, device=cpu)");
+}
+static int put_list(const conv *c, const char *name, const int64_t *list, char *to, size_t room) {
+  int n = snprintf(to, room, "  %%%s : int[] = prim::Constant[value=[", name);
+  for (int d = 0; d < c->nd; d++)
+    n += snprintf(to + n, room - (size_t)n, "%s%lld", d ? ", " : "", (long long)list[d]);
+  return n + snprintf(to + n, room - (size_t)n, "]]()\n");
+}
+
+#define PUT(...) n += snprintf(to + n, room - (size_t)n, __VA_ARGS__)
+#define PUT_TYPE(t) n += put_type(c, t, to + n, room - (size_t)n)
+static void put_graph(conv *c, char *to, size_t room) {
+  static const char *const names[TENSORS] = {"x", "w", "b", "r", "y"};
+  const bool general = random_below(&c->seed, 3) == 0;
+  int n = 0;
+  PUT("graph(");
+  for (int t = 0; t < 4; t++) {
+    if ((t == 2 && !c->bias) || (t == 3 && !c->residual)) continue;
+    PUT("%s%%%s : ", t ? ", " : "", names[t]);
+    PUT_TYPE(t);
+  }
+  PUT("):\n  %%none : NoneType = prim::Constant()\n  %%one : int = prim::Constant[value=1]()\n"
+      "  %%groups : int = prim::Constant[value=%lld]()\n  %%t : bool = "
+      "prim::Constant[value=%d]()\n",
+      (long long)c->groups, c->transposed);
+  n += put_list(c, "stride", c->stride, to + n, room - (size_t)n);
+  n += put_list(c, "pad", c->pad, to + n, room - (size_t)n);
+  n += put_list(c, "dilation", c->dilation, to + n, room - (size_t)n);
+  n += put_list(c, "more", c->more, to + n, room - (size_t)n);
+  PUT("  %%c : ");
+  PUT_TYPE(4);
+  if (general) {
+    PUT(" = aten::convolution(%%x, %%w, %s, %%stride, %%pad, %%dilation, %%t, %%more, %%groups)\n",
+        c->bias ? "%b" : "%none");
+  } else if (c->transposed) {
+    PUT(" = aten::conv_transpose%dd(%%x, %%w, %s, %%stride, %%pad, %%more, %%groups, %%dilation)\n",
+        c->nd, c->bias ? "%b" : "%none");
+  } else {
+    PUT(" = aten::conv%dd(%%x, %%w, %s, %%stride, %%pad, %%dilation, %%groups)\n", c->nd,
+        c->bias ? "%b" : "%none");
+  }
+  const char *last = "c";
+  if (c->residual) {
+    PUT("  %%s : ");
+    PUT_TYPE(4);
+    PUT(" = aten::add(%%c, %%r, %%one)\n");
+    last = "s";
+  }
+  if (c->relu) {
+    PUT("  %%z : ");
+    PUT_TYPE(4);
+    PUT(" = aten::relu(%%%s)\n", last);
+    last = "z";
+  }
+  PUT("  return (%%%s)\n", last);
+}
+
+/* -- Running -- */
+
+static void fill(conv *c) {
+  const size_t item = c->wide ? 8 : 4;
+  for (int t = 0; t < TENSORS; t++) {
+    c->data[t] = aligned_alloc(64, ((size_t)c->numel[t] * item + 63) / 64 * 64);
+    for (int64_t i = 0; i < c->numel[t]; i++) {
+      const int value = random_below(&c->seed, 9) - 4;
+      if (c->wide) ((double *)c->data[t])[i] = value;
+      if (!c->wide) ((float *)c->data[t])[i] = (float)value;
+    }
+  }
+  c->wanted = calloc((size_t)c->numel[4], sizeof *c->wanted);
+}
+
+/* In boxes that are cut anywhere. */
+static void run_code(conv *c, const kiln_compiled *code) {
+  void *data[TENSORS], *copies[TENSORS] = {0};
+  int count = 0;
+  for (int t = 0; t < TENSORS; t++)
+    if ((t != 2 || c->bias) && (t != 3 || c->residual)) data[count++] = c->data[t];
+  assert_true(code->info.pack_count <= TENSORS);
+  for (int i = 0; i < code->info.pack_count; i++) {
+    const kiln_kernel_pack *pack = &code->info.packs[i];
+    size_t bytes;
+    assert_true(kiln_pack_bytes(pack, &bytes));
+    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    kiln_pack_copy(pack, data[pack->input], copies[i]);
+    data[pack->input] = copies[i];
+  }
+  const kiln_kernel_work *work = &code->info.work;
+  void *scratch = aligned_alloc(64, work->scratch_bytes / 64 * 64 + 64);
+  const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
+  memset(c->data[4], 0x7f, (size_t)c->numel[4] * (c->wide ? 8 : 4));
+  kiln_kernel_box box = work->grid;
+  const int axis = random_below(&c->seed, KILN_KERNEL_AXES);
+  for (int64_t at = 0, end = work->grid.end[axis]; at < end;) {
+    box.begin[axis] = at;
+    at = box.end[axis] = at + 1 + random_below(&c->seed, (int)(end - at));
+    code->fn(&args, &box);
+  }
+  free(scratch);
+  for (int i = 0; i < TENSORS; i++) free(copies[i]);
+}
+
+static void compare(const conv *c, uint64_t seed, const char *what, const char *text) {
+  for (int64_t i = 0; i < c->numel[4]; i++) {
+    if (element(c, 4, i) == c->wanted[i]) continue;
+    fail_msg("seed %llu, %s: element %lld is %g, not %g\n%s", (unsigned long long)seed, what,
+             (long long)i, element(c, 4, i), c->wanted[i], text);
+  }
+}
+
+typedef struct trial {
+  lowered t;
+  kiln_backend backend;
+  kiln_compiled *code;
+} trial;
+static kiln_status *compile_body(trial *t) {
+  return kiln_codegen_compile(t->t.codegen, t->t.fn, t->backend, &t->t.reason, &t->code, NULL);
+}
+
+static void run_seed(uint64_t seed) {
+  char source[8192];
+  conv c = {.seed = seed * UINT64_C(0x9e3779b97f4a7c15)};
+  if (!draw_conv(&c)) return;
+  fill(&c);
+  put_graph(&c, source, sizeof source);
+  trial t = {.backend = KILN_BACKEND_LLVM};
+  assert_ok(open_graph(&t.t, source));
+  kiln_codegen_destroy(t.t.codegen);
+  t.t.f.env->isa = (kiln_isa)(seed % (uint64_t)isa_count());
+  assert_ok(kiln_codegen_create(t.t.f.env, &t.t.codegen));
+  kiln_str again;
+  (void)parse_loop(&t.t.f, t.t.text.data, false, &again);
+  assert_string_equal(again.data, t.t.text.data);
+  run_plain(&c);
+  for (int turn = 0; turn < 2; turn++) {
+    t.backend = turn ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL;
+    assert_ok(compile_body(&t));
+    run_code(&c, t.code);
+    compare(&c, seed, turn ? "LLVM" : "evaluator", t.t.text.data);
+    kiln_compiled_release(t.code);
+  }
+  close_graph(&t.t);
+  for (int i = 0; i < TENSORS; i++) free(c.data[i]);
+  free(c.wanted);
+}
+
+static void test_random(void **unused) {
+  (void)unused;
+  const char *rounds = getenv("CONV_ROUNDS"), *only = getenv("CONV_SEED");
+  const uint64_t count = rounds ? strtoull(rounds, NULL, 10) : 80;
+  if (only) run_seed(strtoull(only, NULL, 10));
+  for (uint64_t seed = 1; seed <= count && !only; seed++) run_seed(seed);
+}
+
+/* -- Copies that are none -- */
+
+static void test_wrong_copies(void **unused) {
+  (void)unused;
+  static const char *const wrong[][2] = {
+      {"in b0: f32[5] [1] copy of [4] [1] before [2]", "smaller"},
+      {"in b0: f32[6] [1] copy of [4] [1] between [1]", "smaller"},
+      {"in b0: f32[6] [2] copy of [4] [1] before [1]", "not contiguous"},
+      {"in b0: f32[6] [1] copy of [4] [1] flipped [2]", "of nothing"},
+      {"in b0: f32[6] [1] copy of [0] [1]", "of nothing"},
+      {"in b0: f32[6] [1] copy of [s0] [1]", "no number"},
+      {"in b0: f32[6] [1] copy of [4, 1] [1, 1]", "a copy of 2 dimensions"},
+      {"in b0: f32[6] [1] copy of [4] [1] before [1, 1]", "2 numbers for a copy"},
+      {"in b0: f32[] [] copy of [] []", "a copy of a number"},
+      {"in b0: f32[1] [1] out b1: f32[6] [1] copy of [4] [1]", "no input"},
+      {"in b0: f32[6] [1] copy of [4] [1] before [1] out b1: f32[6] [1] nest [6] {"
+       " %0 = load f32 b0 + 1 [1] store f32 b1 + 0 [1], %0 }",
+       "outside of b0"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    fixture f;
+    fixture_open(&f);
+    char text[512];
+    snprintf(text, sizeof text, "kernel { %s }", wrong[i][0]);
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    assert_error(parse_body(&job), KILN_INVALID_ARGUMENT, wrong[i][1]);
+    fixture_close(&f);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
+                                     cmocka_unit_test(test_wrong_copies)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
