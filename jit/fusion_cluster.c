@@ -491,7 +491,7 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
     const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);
     const bool product = kiln_codegen_contracts(f->nodes[m].node->op);
     if (!rows && !kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
-    if (product && c->has_maps && reason != KILN_REASON_product_by_kernel) continue;
+    if (product && c->has_maps) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);
