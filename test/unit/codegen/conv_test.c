@@ -302,10 +302,8 @@ static void run_seed(uint64_t seed) {
 
 static void test_random(void **unused) {
   (void)unused;
-  const char *rounds = getenv("CONV_ROUNDS"), *only = getenv("CONV_SEED");
-  const uint64_t count = rounds ? strtoull(rounds, NULL, 10) : 80;
-  if (only) run_seed(strtoull(only, NULL, 10));
-  for (uint64_t seed = 1; seed <= count && !only; seed++) run_seed(seed);
+  const uint64_t count = (uint64_t)random_rounds(80);
+  for (uint64_t seed = 1; seed <= count; seed++) run_seed(random_seed(seed));
 }
 
 /* -- Copies that are none -- */

@@ -433,14 +433,13 @@ static kiln_status *compile_body(trial *t) {
 
 static void test_random(void **unused) {
   (void)unused;
-  const char *rounds = getenv("SCHEDULE_ROUNDS");
   int tiled = 0;
-  const int count = rounds ? atoi(rounds) : 60;
+  const int count = random_rounds(60);
   for (uint64_t seed = 1; seed <= (uint64_t)count; seed++) {
     fixture f;
     fixture_open(&f);
     f.env->isa = (kiln_isa)(seed % (uint64_t)isa_count());
-    body p = {.seed = seed * UINT64_C(0x9e3779b97f4a7c15)};
+    body p = {.seed = random_seed(seed * UINT64_C(0x9e3779b97f4a7c15))};
     trial t = {.arena = f.arena, .p = &p};
     assert_ok(kiln_codegen_create(f.env, &t.codegen));
     make(&p, f.arena);
