@@ -65,7 +65,7 @@ static bool conv_gains(const kiln_node *n) {
   for (int d = 0; d < out->rank; d++)
     elements *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
   products /= (double)outputs;
-  return products <= MOST_PRODUCTS && products * elements >= WORTH_PRODUCTS;
+  return products <= (double)MOST_PRODUCTS && products * elements >= (double)WORTH_PRODUCTS;
 }
 
 /* -- Two products -- */
@@ -144,7 +144,7 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
   if (kiln_codegen_convolves(n->op))
     return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
   const int first = kiln__fusion_first_factor(n);
-  const bool big = products_of(n, first) >= WORTH_PRODUCTS;
+  const bool big = products_of(n, first) >= (double)WORTH_PRODUCTS;
   if (big && !is_attention(n)) find_second(f, n);
   if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
   if (is_attention(n))

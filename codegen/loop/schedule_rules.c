@@ -279,7 +279,7 @@ static int rows_for(int vectors, int registers) {
 /* Cycles for a vector of a row, where two additions and two loads begin in each. */
 static double cycles_of(int vectors, int rows) {
   const double chains = vectors * rows, loads = (vectors + rows) / 2.0 / chains;
-  return fmax(0.5, fmax(loads, LATENCY / chains));
+  return fmax(0.5, fmax(loads, (double)LATENCY / chains));
 }
 
 /* Vectors that are left over are tiles of their own, with as many rows. */

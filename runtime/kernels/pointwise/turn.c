@@ -4,6 +4,9 @@
  * for rows that are a power of two apart share one place of the cache. What goes between lies in a
  * block on the stack. A result that no cache holds is written past them. */
 #include <string.h>
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
 
 #include "runtime/kernels/pointwise/iter.h"
 
@@ -18,15 +21,15 @@ static inline void turn_quads(char *block, const char *from, int64_t step) {
     const quad b = *(const quad *)(const void *)(from + step + i);
     const quad c = *(const quad *)(const void *)(from + 2 * step + i);
     const quad d = *(const quad *)(const void *)(from + 3 * step + i);
-    const quad ab = __builtin_shuffle(a, b, (quad){0, 4, 1, 5});
-    const quad cd = __builtin_shuffle(c, d, (quad){0, 4, 1, 5});
-    const quad ef = __builtin_shuffle(a, b, (quad){2, 6, 3, 7});
-    const quad gh = __builtin_shuffle(c, d, (quad){2, 6, 3, 7});
+    const quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const quad ef = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const quad gh = __builtin_shufflevector(c, d, 2, 6, 3, 7);
     char *at = block + i / 4 * LINE;
-    *(quad *)(void *)at = __builtin_shuffle(ab, cd, (quad){0, 1, 4, 5});
-    *(quad *)(void *)(at + LINE) = __builtin_shuffle(ab, cd, (quad){2, 3, 6, 7});
-    *(quad *)(void *)(at + 2 * LINE) = __builtin_shuffle(ef, gh, (quad){0, 1, 4, 5});
-    *(quad *)(void *)(at + 3 * LINE) = __builtin_shuffle(ef, gh, (quad){2, 3, 6, 7});
+    *(quad *)(void *)at = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(quad *)(void *)(at + LINE) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    *(quad *)(void *)(at + 2 * LINE) = __builtin_shufflevector(ef, gh, 0, 1, 4, 5);
+    *(quad *)(void *)(at + 3 * LINE) = __builtin_shufflevector(ef, gh, 2, 3, 6, 7);
   }
 }
 
@@ -58,7 +61,7 @@ static void write_line(char *to, const char *from, bool past) {
     const lanes v = *(const lanes *)(const void *)(from + i);
 #ifdef __x86_64__
     if (past) {
-      __builtin_ia32_movntdq((lanes *)(void *)(to + i), v);
+      _mm_stream_si128((__m128i *)(void *)(to + i), (__m128i)v);
       continue;
     }
 #endif
@@ -92,6 +95,6 @@ void kiln__turn(char *to, int64_t to_step, const char *from, int64_t from_step, 
     }
   }
 #ifdef __x86_64__
-  if (past) __builtin_ia32_sfence();
+  if (past) _mm_sfence();
 #endif
 }
