@@ -5,10 +5,10 @@
  * An operator does more than its network, for nested tensors and under masks. So y = op(x, mask)
  * becomes
  *
- *   if mask is None and not x.is_nested and x.dim() == 3: y = network(x)
- *   else:                                                 y = op(x, mask)
+ *   if mask is None and not x.is_nested and sizes fit: y = network(x)
+ *   else:                                              y = op(x, mask)
  *
- * with the conditions that are not decided here. The network's steps are those of the operator's
+ * and what the operator complains of, it does. The network's steps are those of the operator's
  * own kernel (runtime/kernels/heavy/attention.c). Not under KILN_COMPAT=torch. */
 #include "ir/pass.h"
 
@@ -71,7 +71,7 @@ static kiln_ir_value *attention(const maker *m, kiln_ir_value *x, kiln_ir_value 
   return STEP(linear, x, weights[2], weights[3]);
 }
 
-enum { MHA_HEADS = 4, MHA_WEIGHTS, MHA_MASK = 9, MHA_WITH_WEIGHTS };
+enum { MHA_DIM = 3, MHA_HEADS, MHA_WEIGHTS, MHA_MASK = 9, MHA_WITH_WEIGHTS };
 static kiln_ir_value *multi_head(const maker *m, kiln_ir_value *const *in) {
   return attention(m, in[0], in[MHA_HEADS], in + MHA_WEIGHTS);
 }
@@ -119,25 +119,31 @@ static bool is_bool(const kiln_node *n, int input) {
   const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
   return c && c->tag == KILN_TAG_BOOL;
 }
+/* So many that each head has as many channels. */
+static bool has_heads(const kiln_node *n, int at) {
+  int64_t dim, heads;
+  return kiln_ir_value_const_int(kiln_node_input(n, at), &dim) &&
+         kiln_ir_value_const_int(kiln_node_input(n, at + 1), &heads) && heads > 0 && dim > 0 &&
+         dim <= INT32_MAX && dim % heads == 0;
+}
 /* Of one tensor, without its second result. */
 static bool is_self_attention(const kiln_node *n) {
-  return kiln_node_input(n, 0) == kiln_node_input(n, 1) &&
+  return has_heads(n, MHA_DIM) && kiln_node_input(n, 0) == kiln_node_input(n, 1) &&
          kiln_node_input(n, 0) == kiln_node_input(n, 2) && is_bool(n, MHA_WITH_WEIGHTS) &&
          !is_true(kiln_node_input(n, MHA_WITH_WEIGHTS)) && kiln_node_output(n, 1)->use_count == 0;
 }
 static bool has_known_order(const kiln_node *n) {
-  return is_bool(n, LAYER_GELU) && is_bool(n, LAYER_NORM_FIRST);
+  return has_heads(n, LAYER_DIM) && is_bool(n, LAYER_GELU) && is_bool(n, LAYER_NORM_FIRST);
 }
 
 /* Whether it stands where a decomposition has left it: the condition asks whether x is nested. */
 static bool asks_of(const kiln_ir_value *condition, const kiln_ir_value *x, int depth) {
   const kiln_node *n = condition->node;
   if (kiln_node_is(n, KILN_OP_prim_is_nested)) return kiln_node_input(n, 0) == x;
-  if (depth == 0 || (!kiln_node_is(n, KILN_OP___and___bool) && !kiln_node_is(n, KILN_OP___not__)))
+  if (depth == 0 || (!kiln_node_is(n, KILN_OP_prim_If) && !kiln_node_is(n, KILN_OP___not__) &&
+                     !kiln_node_is(n, KILN_OP___and___bool)))
     return false;
-  bool asks = false;
-  for (int i = 0; i < n->input_count; i++) asks |= asks_of(kiln_node_input(n, i), x, depth - 1);
-  return asks;
+  return asks_of(kiln_node_input(n, 0), x, depth - 1);
 }
 static bool is_left(const kiln_node *n) {
   const kiln_node *branch = n->block->owner;
@@ -147,25 +153,52 @@ static bool is_left(const kiln_node *n) {
 
 typedef struct composite {
   kiln_op_id op;
-  int mask; /* input */
+  int dim, weights, mask; /* inputs */
   bool (*fits)(const kiln_node *n);
   kiln_ir_value *(*network)(const maker *m, kiln_ir_value *const *in);
 } composite;
 static const composite composites[] = {
-    {KILN_OP__native_multi_head_attention, MHA_MASK, is_self_attention, multi_head},
-    {KILN_OP__transformer_encoder_layer_fwd, LAYER_MASK, has_known_order, encoder_layer},
+    {KILN_OP__native_multi_head_attention, MHA_DIM, MHA_WEIGHTS, MHA_MASK, is_self_attention,
+     multi_head},
+    {KILN_OP__transformer_encoder_layer_fwd, LAYER_DIM, LAYER_WEIGHTS, LAYER_MASK, has_known_order,
+     encoder_layer},
 };
 
-/* The condition of the network, before the operator. */
-static kiln_ir_value *condition(const kiln_node *n, const composite *c) {
-  const maker before = {n->graph, NULL, (kiln_node *)(uintptr_t)n, n}, *m = &before;
-  kiln_ir_value *x = kiln_node_input(n, 0);
-  kiln_ir_value *dense = ASK(__not__, BOOL, ASK(prim_is_nested, BOOL, x));
-  kiln_ir_value *fits = ASK(eq_int, BOOL, ASK(dim, INT, x), INT(3));
-  kiln_ir_value *both = ASK(__and___bool, BOOL, dense, fits);
+/* size(t)[start:end] == [n] */
+static kiln_ir_value *has_size(const maker *m, kiln_ir_value *t, kiln_ir_value *start,
+                               kiln_ir_value *end, int64_t n) {
+  const kiln_type *ints = kiln_type_list(m->graph->types, kiln_type_basic(KILN_TYPE_INT));
+  kiln_ir_value *sizes = step_of(m, KILN_OP_size, ints, 1, &t), *one = INT(1);
+  kiln_ir_value *part =
+      step_of(m, KILN_OP_slice_t, ints, 4, (kiln_ir_value *[]){sizes, start, end, one});
+  return ASK(eq_int_list, BOOL, part, LIST(INT(n)));
+}
+
+/* What the operator asks for: x (B, T, dim), weights (3 dim, ..). */
+static kiln_ir_value *sizes_fit(const maker *m, const kiln_node *n, const composite *c) {
+  int64_t dim = 0;
+  (void)kiln_ir_value_const_int(kiln_node_input(n, c->dim), &dim);
+  kiln_ir_value *x = has_size(m, kiln_node_input(n, 0), INT(2), NONE, dim);
+  kiln_ir_value *w = has_size(m, kiln_node_input(n, c->weights), INT(0), INT(-1), 3 * dim);
+  return ASK(__and___bool, BOOL, x, w);
+}
+
+/* The condition of the network, before the operator: sizes are asked of what has them. */
+static kiln_ir_value *condition(kiln_node *n, const composite *c) {
+  const maker before = {n->graph, NULL, n, n}, *m = &before;
   kiln_ir_value *mask = kiln_node_input(n, c->mask);
-  if (mask->type->kind == KILN_TYPE_NONE) return both;
-  return ASK(__and___bool, BOOL, both, ASK(__is__, BOOL, mask, NONE));
+  kiln_ir_value *dense = ASK(__not__, BOOL, ASK(prim_is_nested, BOOL, kiln_node_input(n, 0)));
+  if (mask->type->kind != KILN_TYPE_NONE)
+    dense = ASK(__and___bool, BOOL, dense, ASK(__is__, BOOL, mask, NONE));
+  kiln_node *branch = kiln_node_create_id(n->graph, KILN_OP_prim_If);
+  kiln_node_add_input(branch, dense);
+  kiln_ir_value *fits = put(m, branch, kiln_type_basic(KILN_TYPE_BOOL));
+  kiln_block *yes = kiln_node_add_block(branch), *no = kiln_node_add_block(branch);
+  const maker inside = {n->graph, yes, NULL, n};
+  kiln_block_add_output(yes, sizes_fit(&inside, n, c));
+  kiln_block_add_output(
+      no, kiln_append_constant(no, kiln_bool(false), kiln_type_basic(KILN_TYPE_BOOL)));
+  return fits;
 }
 
 static void decompose(kiln_node *n, const composite *c) {
