@@ -17,7 +17,8 @@ KILN_MATH_PUBLIC kiln_f32v kiln_math_from_f16_f32v(kiln_i32v h) {
   return (kiln_f32v)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h));
 }
 KILN_MATH_INLINE kiln_i32v kiln_math__narrow(kiln_f32v x) {
-  return (kiln_i32v)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+  return (kiln_i32v)_mm512_cvtepu16_epi32(
+      _mm512_maskz_cvtps_ph(0xffff, (__m512)x, _MM_FROUND_TO_NEAREST_INT));
 }
 #else
 KILN_MATH_PUBLIC kiln_f32v kiln_math_from_f16_f32v(kiln_i32v h) {

@@ -5,7 +5,7 @@
  * block on the stack. A result that no cache holds is written past them. */
 #include <string.h>
 #ifdef __x86_64__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include "runtime/kernels/pointwise/iter.h"
