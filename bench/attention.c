@@ -11,18 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
-#include "bench/peak.h"
-#include "codegen/codegen.h"
+#include "bench/kernels.h"
 #include "codegen/loop/schedule.h"
 
 enum { TIMES = 60 };
-
-static void expect(kiln_status *status) {
-  if (!status) return;
-  fprintf(stderr, "bench_attention: %s\n", kiln_status_report(status));
-  exit(2);
-}
 
 static const int64_t shapes[][3] = {{8, 128, 64}, {8, 512, 64}, {8, 1024, 64}, {12, 197, 64}};
 
@@ -100,13 +92,6 @@ static double worst_of(int64_t h, int64_t s, int64_t d, float *const data[4]) {
   return worst;
 }
 
-typedef struct bench {
-  kiln_env *env;
-  kiln_codegen *codegen;
-  const char *schedule; /* NULL: the rules' */
-  double peak;
-} bench;
-
 static void run(const bench *b, int64_t h, int64_t s, int64_t d) {
   kiln_arena *arena;
   expect(kiln_arena_create(b->env->mem, &arena));
@@ -144,27 +129,14 @@ static void run(const bench *b, int64_t h, int64_t s, int64_t d) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const names[] = {"--isa", "--machine", "--schedule"};
-  char isa[64] = "isa=native", machine[256] = "machine=", *const options[] = {isa, machine, NULL};
-  bench b = {0};
-  int at = 1;
-  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
-    if (strcmp(argv[at], names[0]) == 0) snprintf(isa, sizeof isa, "isa=%s", argv[at + 1]);
-    if (strcmp(argv[at], names[1]) == 0)
-      snprintf(machine, sizeof machine, "machine=%s", argv[at + 1]);
-    if (strcmp(argv[at], names[2]) == 0) b.schedule = argv[at + 1];
-  }
-  expect(kiln_env_create_with(NULL, options, &b.env));
-  expect(kiln_codegen_create(b.env, &b.codegen));
-  b.peak = bench_peak(b.env->isa);
-  printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
+  bench b;
+  const int at = bench_open(&b, argc, argv);
   if (at + 2 < argc) {
     run(&b, atoll(argv[at]), atoll(argv[at + 1]), atoll(argv[at + 2]));
   } else {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
       run(&b, shapes[i][0], shapes[i][1], shapes[i][2]);
   }
-  kiln_codegen_destroy(b.codegen);
-  kiln_env_destroy(b.env);
+  bench_close(&b);
   return 0;
 }

@@ -6,24 +6,15 @@
  *       [--schedule TEXT] [M N K]
  *
  * Results are compared with sums in double. Medians. Without a schedule the rules choose it. */
-#include <immintrin.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
-#include "codegen/codegen.h"
+#include "bench/kernels.h"
 #include "codegen/loop/schedule.h"
-#include "runtime/pack.h"
 
 enum { TIMES = 31 };
-
-static void expect(kiln_status *status) {
-  if (!status) return;
-  fprintf(stderr, "bench_contract: %s\n", kiln_status_report(status));
-  exit(2);
-}
 
 static const int64_t shapes[][3] = {
     {2, 256, 256},   {5, 256, 1024},  {8, 512, 512},    {16, 1024, 256},  {32, 256, 256},
@@ -47,42 +38,6 @@ static float *numbers(int64_t count, uint64_t seed) {
   }
   return out;
 }
-
-/* Independent multiplications and additions in registers: GFLOP/s. */
-enum { CHAINS = 12, STEPS = 100000, TURNS = 15 };
-#define PEAK(name, vector, set, fma, features)                                          \
-  __attribute__((target(features))) static void name(void) {                            \
-    vector a[CHAINS], x = set(0.999f);                                                  \
-    for (int i = 0; i < CHAINS; i++) a[i] = set((float)i);                              \
-    for (int n = 0; n < STEPS; n++) {                                                   \
-      _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) a[i] = fma(a[i], x, x); \
-    }                                                                                   \
-    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" : : "m"(a[i]));                \
-  }
-#define MUL_ADD(a, x, y) _mm_add_ps(_mm_mul_ps(a, x), y)
-PEAK(peak_v2, __m128, _mm_set1_ps, MUL_ADD, "sse4.2")
-PEAK(peak_avx2, __m256, _mm256_set1_ps, _mm256_fmadd_ps, "avx2,fma")
-PEAK(peak_avx512, __m512, _mm512_set1_ps, _mm512_fmadd_ps, "avx512f")
-
-static double peak(kiln_isa isa) {
-  static void (*const work[])(void) = {peak_v2, peak_avx2, peak_avx512};
-  const double flops = 2.0 * (double)(CHAINS * STEPS * (4 << isa));
-  double best = 0;
-  for (int turn = 0; turn < TURNS; turn++) {
-    const uint64_t begin = kiln_now_ns();
-    work[isa]();
-    const double rate = flops / (double)(kiln_now_ns() - begin);
-    if (rate > best) best = rate;
-  }
-  return best;
-}
-
-typedef struct bench {
-  kiln_env *env;
-  kiln_codegen *codegen;
-  const char *schedule; /* NULL: the rules' */
-  double peak;
-} bench;
 
 static double worst_of(int64_t m, int64_t n, int64_t k, const float *x, const float *w,
                        const float *b, const float *y) {
@@ -122,14 +77,7 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
         *y = numbers(m * n, 4);
   const void *data[4] = {x, w, bias, y};
   void *copies[4] = {0};
-  for (int i = 0; i < code->info.pack_count; i++) {
-    const kiln_kernel_pack *pack = &code->info.packs[i];
-    size_t bytes;
-    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
-    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    kiln_pack_copy(pack, data[pack->input], copies[i]);
-    data[pack->input] = copies[i];
-  }
+  bench_pack(code, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
   double times[TIMES];
   for (int t = -3; t < TIMES; t++) {
@@ -153,27 +101,14 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const names[] = {"--isa", "--machine", "--schedule"};
-  char isa[64] = "isa=native", machine[256] = "machine=", *const options[] = {isa, machine, NULL};
-  bench b = {0};
-  int at = 1;
-  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
-    if (strcmp(argv[at], names[0]) == 0) snprintf(isa, sizeof isa, "isa=%s", argv[at + 1]);
-    if (strcmp(argv[at], names[1]) == 0)
-      snprintf(machine, sizeof machine, "machine=%s", argv[at + 1]);
-    if (strcmp(argv[at], names[2]) == 0) b.schedule = argv[at + 1];
-  }
-  expect(kiln_env_create_with(NULL, options, &b.env));
-  expect(kiln_codegen_create(b.env, &b.codegen));
-  b.peak = peak(b.env->isa);
-  printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
+  bench b;
+  const int at = bench_open(&b, argc, argv);
   if (at + 2 < argc) {
     run(&b, atoll(argv[at]), atoll(argv[at + 1]), atoll(argv[at + 2]));
   } else {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
       run(&b, shapes[i][0], shapes[i][1], shapes[i][2]);
   }
-  kiln_codegen_destroy(b.codegen);
-  kiln_env_destroy(b.env);
+  bench_close(&b);
   return 0;
 }

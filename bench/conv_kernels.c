@@ -11,12 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/peak.h"
-#include "codegen/codegen.h"
+#include "bench/kernels.h"
 #include "codegen/loop/schedule.h"
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/math/math.h"
-#include "runtime/pack.h"
 
 typedef struct shape {
   const char *name;
@@ -66,12 +64,6 @@ static const shape shapes[] = {
     {"grouped 3x3 32x4 @56", 128, 128, 32, 56, 3, 1},
     {"grouped 3x3 32x32 @7", 1024, 1024, 32, 7, 3, 1},
 };
-
-static void expect(kiln_status *status) {
-  if (!status) return;
-  fprintf(stderr, "bench_conv_kernels: %s\n", kiln_status_report(status));
-  exit(2);
-}
 
 static float *filled(int64_t n) {
   float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
@@ -164,13 +156,6 @@ static kiln_loop_fn *make_kernel(const problem *p, kiln_arena *arena) {
   return fn;
 }
 
-typedef struct bench {
-  kiln_env *env;
-  kiln_codegen *codegen;
-  const char *schedule; /* NULL: the rules' */
-  double peak;
-} bench;
-
 /* Its rows with zeros around them. */
 static void pad_image(const problem *p, float *to) {
   const int in = p->s->in, wide = in + 2 * p->pad;
@@ -218,14 +203,7 @@ static void run(const bench *b, const shape *s) {
   expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
   const void *data[4] = {p.pad ? padded : p.x, p.w, p.b, p.y_kernel};
   void *copies[4] = {0};
-  for (int i = 0; i < code->info.pack_count; i++) {
-    const kiln_kernel_pack *pack = &code->info.packs[i];
-    size_t bytes;
-    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
-    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    kiln_pack_copy(pack, data[pack->input], copies[i]);
-    data[pack->input] = copies[i];
-  }
+  bench_pack(code, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
   interpreted in = make_interpreted(&p, b->env->isa);
   double own = 1, other = 1, padding = 0;
@@ -257,20 +235,10 @@ static void run(const bench *b, const shape *s) {
 }
 
 int main(int argc, char **argv) {
-  char isa[64] = "isa=native", *const options[] = {isa, NULL};
-  bench b = {0};
-  int at = 1;
-  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
-    if (strcmp(argv[at], "--isa") == 0) snprintf(isa, sizeof isa, "isa=%s", argv[at + 1]);
-    if (strcmp(argv[at], "--schedule") == 0) b.schedule = argv[at + 1];
-  }
-  expect(kiln_env_create_with(NULL, options, &b.env));
-  expect(kiln_codegen_create(b.env, &b.codegen));
-  b.peak = bench_peak(b.env->isa);
-  printf("peak %.1f GFLOP/s, %s\n", b.peak, kiln_isa_name(b.env->isa));
+  bench b;
+  const int at = bench_open(&b, argc, argv);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i]);
-  kiln_codegen_destroy(b.codegen);
-  kiln_env_destroy(b.env);
+  bench_close(&b);
   return 0;
 }

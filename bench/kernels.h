@@ -1,0 +1,59 @@
+/* kernels.h: what programs share that measure one kernel of loop IR after another: options, the FMA
+ * peak, copies of packed inputs. */
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/peak.h"
+#include "codegen/codegen.h"
+#include "runtime/pack.h"
+
+static inline void expect(kiln_status *status) {
+  if (!status) return;
+  fprintf(stderr, "%s\n", kiln_status_report(status));
+  exit(2);
+}
+
+typedef struct bench {
+  kiln_env *env;
+  kiln_codegen *codegen;
+  const char *schedule; /* NULL: the rules' */
+  double peak;
+} bench;
+
+/* Takes [--isa NAME] [--machine TEXT] [--schedule TEXT]; gives the number of the first argument
+ * behind them. */
+static inline int bench_open(bench *b, int argc, char **argv) {
+  char isa[64] = "KILN_ISA=native",
+       machine[256] = "KILN_MACHINE=", *const options[] = {isa, machine, NULL};
+  int at = 1;
+  *b = (bench){0};
+  for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
+    if (strcmp(argv[at], "--isa") == 0) snprintf(isa, sizeof isa, "KILN_ISA=%s", argv[at + 1]);
+    if (strcmp(argv[at], "--machine") == 0)
+      snprintf(machine, sizeof machine, "KILN_MACHINE=%s", argv[at + 1]);
+    if (strcmp(argv[at], "--schedule") == 0) b->schedule = argv[at + 1];
+  }
+  expect(kiln_env_create_with(NULL, options, &b->env));
+  expect(kiln_codegen_create(b->env, &b->codegen));
+  b->peak = bench_peak(b->env->isa);
+  printf("peak %.1f GFLOP/s, %s\n", b->peak, kiln_isa_name(b->env->isa));
+  return at;
+}
+static inline void bench_close(bench *b) {
+  kiln_codegen_destroy(b->codegen);
+  kiln_env_destroy(b->env);
+}
+
+/* Puts copies of what is packed into data[] and copies[], whose owner is the caller. */
+static inline void bench_pack(const kiln_compiled *code, const void **data, void **copies) {
+  for (int i = 0; i < code->info.pack_count; i++) {
+    const kiln_kernel_pack *pack = &code->info.packs[i];
+    size_t bytes;
+    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
+    copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    kiln_pack_copy(pack, data[pack->input], copies[i]);
+    data[pack->input] = copies[i];
+  }
+}
