@@ -317,6 +317,12 @@ static void end_contractions(const tile *x) {
 /* -- Behind the contraction: a loop over rows and one over vectors, so that functions of
  *    runtime/math are inlined once; what is short is emitted for each -- */
 
+/* The vector at element `at` of what the tile keeps of instruction i. */
+static LLVMValueRef load_kept(kiln__llvm_emitter *e, kiln_dtype dtype, int i, LLVMValueRef at) {
+  return load_aligned(e, kiln__llvm_emit_vector_type(e, dtype),
+                      offset_by(e, dtype, e->tile_places[i], at), kiln_loop_size(dtype));
+}
+
 /* A row and a vector that are known. */
 static void emit_known_element(const tile *x, int row, int vector) {
   kiln__llvm_emitter *e = x->t->e;
@@ -326,9 +332,7 @@ static void emit_known_element(const tile *x, int row, int vector) {
   for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (inst->op == KILN_LOOP_contract) {
-      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
-                                  offset_by(e, inst->dtype, e->tile_places[i], at),
-                                  kiln_loop_size(inst->dtype));
+      e->values[i] = load_kept(e, inst->dtype, i, at);
     } else if (is_of_row(x, i)) {
       e->values[i] = values_at(x, e->tile_values, row, 0)[i];
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
@@ -351,14 +355,10 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
   for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (inst->op == KILN_LOOP_contract) {
-      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
-                                  offset_by(e, inst->dtype, e->tile_places[i], at),
-                                  kiln_loop_size(inst->dtype));
+      e->values[i] = load_kept(e, inst->dtype, i, at);
     } else if (is_of_row(x, i)) {
       LLVMValueRef of = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, e->width));
-      e->values[i] = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype),
-                                  offset_by(e, inst->dtype, e->tile_places[i], of),
-                                  kiln_loop_size(inst->dtype));
+      e->values[i] = load_kept(e, inst->dtype, i, of);
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
     }
