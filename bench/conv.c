@@ -7,55 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/conv_shapes.h"
 #include "bench/peak.h"
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/math/math.h"
-
-typedef struct shape {
-  const char *name;
-  int64_t channels, outputs, groups, in, k, stride;
-} shape;
-
-static const shape shapes[] = {
-    {"resnet 7x7 s2 3->64 @224", 3, 64, 1, 224, 7, 2},
-    {"resnet 3x3 64->64 @56", 64, 64, 1, 56, 3, 1},
-    {"resnet 3x3 s2 64->128 @56", 64, 128, 1, 56, 3, 2},
-    {"resnet 1x1 s2 64->128 @56", 64, 128, 1, 56, 1, 2},
-    {"resnet 3x3 128->128 @28", 128, 128, 1, 28, 3, 1},
-    {"resnet 3x3 s2 128->256 @28", 128, 256, 1, 28, 3, 2},
-    {"resnet 1x1 s2 128->256 @28", 128, 256, 1, 28, 1, 2},
-    {"resnet 3x3 256->256 @14", 256, 256, 1, 14, 3, 1},
-    {"resnet 3x3 s2 256->512 @14", 256, 512, 1, 14, 3, 2},
-    {"resnet 1x1 s2 256->512 @14", 256, 512, 1, 14, 1, 2},
-    {"resnet 3x3 512->512 @7", 512, 512, 1, 7, 3, 1},
-    {"resnet50 1x1 64->256 @56", 64, 256, 1, 56, 1, 1},
-    {"resnet50 1x1 256->1024 @14", 256, 1024, 1, 14, 1, 1},
-    {"resnet50 1x1 1024->256 @14", 1024, 256, 1, 14, 1, 1},
-    {"resnet50 1x1 512->2048 @7", 512, 2048, 1, 7, 1, 1},
-    {"mobilenet 3x3 s2 3->16 @224", 3, 16, 1, 224, 3, 2},
-    {"mobilenet 1x1 16->16 @112", 16, 16, 1, 112, 1, 1},
-    {"mobilenet 1x1 16->64 @112", 16, 64, 1, 112, 1, 1},
-    {"mobilenet 1x1 64->24 @56", 64, 24, 1, 56, 1, 1},
-    {"mobilenet 1x1 24->72 @56", 24, 72, 1, 56, 1, 1},
-    {"mobilenet 1x1 72->40 @28", 72, 40, 1, 28, 1, 1},
-    {"mobilenet 1x1 40->240 @28", 40, 240, 1, 28, 1, 1},
-    {"mobilenet 1x1 80->480 @14", 80, 480, 1, 14, 1, 1},
-    {"mobilenet 1x1 672->112 @14", 672, 112, 1, 14, 1, 1},
-    {"mobilenet 1x1 960->160 @7", 960, 160, 1, 7, 1, 1},
-    {"mobilenet 1x1 160->960 @7", 160, 960, 1, 7, 1, 1},
-    {"mobilenet 1x1 960->240 @1", 960, 240, 1, 1, 1, 1},
-    {"depthwise 3x3 16 @112", 16, 16, 16, 112, 3, 1},
-    {"depthwise 3x3 s2 64 @112", 64, 64, 64, 112, 3, 2},
-    {"depthwise 3x3 72 @56", 72, 72, 72, 56, 3, 1},
-    {"depthwise 5x5 s2 72 @56", 72, 72, 72, 56, 5, 2},
-    {"depthwise 5x5 120 @28", 120, 120, 120, 28, 5, 1},
-    {"depthwise 3x3 s2 240 @28", 240, 240, 240, 28, 3, 2},
-    {"depthwise 3x3 480 @14", 480, 480, 480, 14, 3, 1},
-    {"depthwise 5x5 s2 672 @14", 672, 672, 672, 14, 5, 2},
-    {"depthwise 5x5 960 @7", 960, 960, 960, 7, 5, 1},
-    {"grouped 3x3 32x4 @56", 128, 128, 32, 56, 3, 1},
-    {"grouped 3x3 32x32 @7", 1024, 1024, 32, 7, 3, 1},
-};
 
 static void *filled(int64_t n) {
   float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);

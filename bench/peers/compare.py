@@ -11,10 +11,8 @@ import argparse
 import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
@@ -89,17 +87,6 @@ class OpenVino:
         return self.request.infer(self.arrays)[0]
 
 
-def median_ms(call, seconds):
-    for _ in range(3):
-        call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e3
-
-
 class Kiln:
     def __init__(self, build, path, threads, seconds):
         self.args = [os.path.join(build, "kiln"), "bench", path + ".pt", "--inputs",
@@ -164,7 +151,7 @@ def main():
             figures[name]["Kiln"].append(ours["steady"]["median_ms"])
             figures[name]["first"].append(ours["load_ms"] + ours["first_ms"])
             for peer, call in peers.items():
-                figures[name][peer].append(median_ms(call, args.seconds))
+                figures[name][peer].append(page.median(call, args.seconds) * 1e3)
     columns = ["Kiln", "PyTorch", "ONNX Runtime", "OpenVINO"]
     lines = ["%d thread%s, batch 1, milliseconds: the median of %d rounds, and the rounds' range. "
              "torch %s." % (args.threads, "s" if args.threads > 1 else "", args.rounds,

@@ -17,7 +17,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no workers beside what is timed
 import torch  # noqa: E402
@@ -127,17 +126,6 @@ def inputs_of(path):
     return torch.load(path)
 
 
-def median_us(call, seconds):
-    for _ in range(3):
-        call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
-
-
 class Row:
     def __init__(self, case, size, args, folder):
         rows, columns = SIZES[size]
@@ -180,8 +168,8 @@ class Row:
             [self.kiln, "bench", self.files[0], "--inputs", self.files[1], "--duration",
              str(self.seconds), "--json", "-"], env=self.env))
         self.figures["Kiln"].append(ours["steady"]["median_ms"] * 1e3)
-        self.figures["eager"].append(median_us(lambda: self.module(*self.inputs), self.seconds))
-        self.figures["compile"].append(median_us(lambda: self.compiled(*self.inputs), self.seconds))
+        self.figures["eager"].append(page.median(lambda: self.module(*self.inputs), self.seconds) * 1e6)
+        self.figures["compile"].append(page.median(lambda: self.compiled(*self.inputs), self.seconds) * 1e6)
 
     def line(self, machine):
         medians = {who: statistics.median(times) for who, times in self.figures.items()}
