@@ -115,7 +115,7 @@ static bool shares(const kiln_node *n) {
   if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||
-         (s->result_count > 0 && s->results[0].alias.present);
+         s->results[0].alias.present;
 }
 
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {
