@@ -553,6 +553,7 @@ static void begin(kiln__lowering *l, kiln_arena *arena) {
   l->scalars = kiln_map_in(arena);
   l->joins = kiln_map_in(arena);
   l->products = kiln_map_in(arena);
+  l->gathered = kiln_map_in(arena);
 }
 
 /* Whole nests for what is computed between the values. */
@@ -570,6 +571,7 @@ static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *co
     drop_nests(l, 0, shared);
     lower_outputs(l);
   }
+  if (l->reason == KILN_REASON_none) kiln__lower_gathers_are_read(l);
 }
 
 /* Whether all its contractions get tiles; without one a product is slow. */

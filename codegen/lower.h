@@ -119,6 +119,7 @@ struct kiln__lowering {
   kiln_map buffers, scalars; /* graph input -> number + 1 */
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
+  kiln_map gathered;         /* nodes whose index is read (lower_gather.c) */
   bool copied;               /* an input has become a copy: what has read it is lowered again */
   kiln_reason reason;        /* why it failed */
 };
@@ -156,6 +157,9 @@ typedef struct kiln__lower_sizes {
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
 } kiln__lower_sizes;
 kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value);
+
+/* Refuses where something that is read at an index is wanted, but not its elements. */
+void kiln__lower_gathers_are_read(kiln__lowering *l);
 
 /* -- Index maps -- */
 

@@ -39,8 +39,9 @@ static bool walks_all(kiln__lowering *l, const kiln_ir_value *value, const kiln_
 
 /* Moves with a tensor at the map, whose numbers are below `extent`; where they wrap, from -extent
  * on. False, with a reason: it cannot. */
-static bool move_with(kiln__lowering *l, const kiln_ir_value *index, const kiln__lower_map *map,
-                      kiln_dim extent, bool wraps, kiln__lower_dim *out) {
+static bool move_with(kiln__lowering *l, const kiln_node *node, const kiln_ir_value *index,
+                      const kiln__lower_map *map, kiln_dim extent, bool wraps,
+                      kiln__lower_dim *out) {
   const kiln_dtype dtype =
       index->type->detail ? (kiln_dtype)index->type->detail->dtype : KILN_DTYPE_NONE;
   const bool tries = l->output_count == 0; /* of a node alone the first point is looked at */
@@ -59,7 +60,31 @@ static bool move_with(kiln__lowering *l, const kiln_ir_value *index, const kiln_
   }
   if (value < 0) return false;
   *out = (kiln__lower_dim){.check = kiln_loop_check(l->fn, l->nest, value, extent) + 1, .times = 1};
+  kiln_map_set_ptr(&l->gathered, node, (void *)(uintptr_t)node);
   return true;
+}
+
+/* Whether the index of all that makes the value is read; `seen` has values that are known. */
+static bool gathers_of_are_read(kiln__lowering *l, const kiln_ir_value *value, kiln_map *seen) {
+  const bool is_list = value->type->kind == KILN_TYPE_LIST;
+  if (!is_list && value->type->kind != KILN_TYPE_TENSOR) return true;
+  if (kiln_map_find_ptr(&l->buffers, value) || kiln_map_find_ptr(seen, value)) return true;
+  kiln_map_set_ptr(seen, value, (void *)(uintptr_t)value);
+  const kiln_node *node = value->node;
+  const bool gathers = node->op && node->op->flags & KILN_OP_GATHERS;
+  if (gathers && !kiln_map_find_ptr(&l->gathered, node)) return false;
+  for (int i = 0; i < node->input_count; i++) {
+    if (!gathers_of_are_read(l, kiln_node_input(node, i), seen)) return false;
+  }
+  return true;
+}
+
+void kiln__lower_gathers_are_read(kiln__lowering *l) {
+  kiln_map seen = kiln_map_in(l->arena);
+  for (int o = 0; o < l->output_count; o++) {
+    if (!gathers_of_are_read(l, l->outputs[o], &seen))
+      (void)kiln__lower_refuse(l, KILN_REASON_index_not_all_read);
+  }
 }
 
 static int rank_of(const kiln_node *node, int i) {
@@ -85,7 +110,8 @@ KILN__LOWER(embedding) {
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *at = kiln__lower_copied(l, map), *own = kiln__lower_new_map(l, 2);
   at->rank = rank;
-  if (!move_with(l, kiln_node_input(node, 1), at, size_of(l, node, 0, 0), false, &own->dims[0]))
+  if (!move_with(l, node, kiln_node_input(node, 1), at, size_of(l, node, 0, 0), false,
+                 &own->dims[0]))
     return -1;
   own->dims[1] = map->dims[rank];
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
@@ -98,7 +124,8 @@ KILN__LOWER(index_select) {
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_copied(l, map);
   if (ranks) at->dims[0] = map->dims[dim];
-  if (!move_with(l, kiln_node_input(node, 2), at, size_of(l, node, 0, dim), false, &own->dims[dim]))
+  if (!move_with(l, node, kiln_node_input(node, 2), at, size_of(l, node, 0, dim), false,
+                 &own->dims[dim]))
     return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
@@ -117,7 +144,7 @@ KILN__LOWER(gather) {
       return kiln__lower_refuse(l, KILN_REASON_raises);
   }
   kiln__lower_map *own = kiln__lower_copied(l, map);
-  if (!move_with(l, kiln_node_input(node, 2), map, self.sizes[dim], false, &own->dims[dim]))
+  if (!move_with(l, node, kiln_node_input(node, 2), map, self.sizes[dim], false, &own->dims[dim]))
     return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
@@ -147,7 +174,7 @@ KILN__LOWER(index) {
   for (int k = 0; k < ranks; k++) at->dims[k] = map->dims[dim + k];
   for (int d = 0; d < rank; d++)
     if (d != dim) own->dims[d] = map->dims[d < dim ? d : d - 1 + ranks];
-  if (!move_with(l, index, at, size_of(l, node, 0, dim), true, &own->dims[dim])) return -1;
+  if (!move_with(l, node, index, at, size_of(l, node, 0, dim), true, &own->dims[dim])) return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
@@ -157,7 +184,8 @@ KILN__LOWER(take) {
   if (kiln__lower_input_dtype(node, 1) != KILN_DTYPE_I64)
     return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *own = kiln__lower_new_map(l, 1);
-  if (!move_with(l, kiln_node_input(node, 1), map, size_of(l, node, 0, 0), true, &own->dims[0]))
+  if (!move_with(l, node, kiln_node_input(node, 1), map, size_of(l, node, 0, 0), true,
+                 &own->dims[0]))
     return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }

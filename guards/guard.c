@@ -6,7 +6,7 @@
 static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_entry *entry) {
   *entry = (kiln_guard_entry){0};
   const kiln_tensor_detail *d = type->detail;
-  if (type->kind != KILN_TYPE_TENSOR || !d) return;
+  if (!d) return;
   kiln_tensor_key key = {0}, mask = {0};
   if (d->dtype != KILN_DTYPE_NONE) key.f.dtype = (int8_t)d->dtype, mask.f.dtype = -1;
   if (d->rank >= 0) key.f.rank = (uint8_t)d->rank, mask.f.rank = UINT8_MAX;

@@ -156,7 +156,6 @@ static void learn(kiln_numbers *n, kiln_ir_value *v, kiln_sum sum) {
 }
 
 void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node) {
-  if (kiln_node_is(node, KILN_OP_prim_Constant)) return;
   for (int i = 0; i < node->output_count; i++) {
     kiln_ir_value *v = node->outputs[i];
     if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, of_node(n, node, i));

@@ -214,6 +214,9 @@ static inline bool kiln_node_is_type_check(const kiln_node *node) {
 /* Its flag, or that of what its blocks hold. */
 bool kiln_node_has_side_effects(const kiln_node *node);
 bool kiln_node_is_nondeterministic(const kiln_node *node);
+/* What its own arguments hold may make it raise, whatever their types (column RAISES); of a group:
+ * one of its nodes. */
+bool kiln_node_raises(const kiln_node *node);
 /* The node of `block` that is `node` or holds it in its blocks; NULL when there is none. */
 kiln_node *kiln_node_in_block(kiln_node *node, const kiln_block *block);
 

@@ -290,3 +290,12 @@ bool kiln_node_is_nondeterministic(const kiln_node *node) {
   if (!node->op || (node->op->flags & KILN_OP_NONDETERMINISTIC)) return true;
   return any_in_blocks(node, kiln_node_is_nondeterministic);
 }
+
+bool kiln_node_raises(const kiln_node *node) {
+  const kiln_graph *group = kiln_node_graph(node, "Subgraph");
+  for (const kiln_node *n = group ? group->top->first : NULL; n; n = n->next) {
+    if (kiln_node_raises(n)) return true;
+  }
+  const int arg = node->op ? node->op->raises - 1 : -1;
+  return arg >= 0 && !kiln_ir_value_constant(kiln_node_input(node, arg));
+}

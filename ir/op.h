@@ -18,6 +18,8 @@
  *     DIMS(n)      windows, strides and padding are over the last n dimensions
  *     RESULT(kind) dtype of a reduction's result: wide, truth, index (kiln_op_result)
  *     SIZES(from)  what else than its types a result's sizes come from: data, masks (kiln_op_sizes)
+ *     RAISES(arg)  index of the argument whose elements, or number, may be such that it raises
+ *                  although types are right, such as a place that is out of bounds
  *     WRITES_STATS(mean, variance, training)  indices: both arguments are written, unless the third
  *                  is False, which PyTorch's schema does not say
  *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
@@ -177,7 +179,8 @@ struct kiln_op {
   kiln_op_result result;
   kiln_op_sizes sizes;
   kiln_op_stats stats;
-  uint8_t dims; /* 0: not said */
+  uint8_t raises; /* the argument's index + 1; 0: none */
+  uint8_t dims;   /* 0: not said */
 };
 
 /* Its first argument is over the memory of its second from then on, which no schema can say. */

@@ -13,6 +13,7 @@
 #undef RESULT
 #undef SIZES
 #undef WRITES_STATS
+#undef RAISES
 #undef COST
 #undef FLAGS
 #undef VARIANTS
@@ -33,6 +34,7 @@
 #define RESULT(kind)
 #define SIZES(from)
 #define WRITES_STATS(mean, variance, training)
+#define RAISES(arg)
 #define COST(cost_class)
 #define FLAGS(flags)
 #define VARIANTS(...)

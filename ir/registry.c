@@ -42,7 +42,7 @@ typedef struct entry {
   kiln_op_result result;
   kiln_op_sizes sizes;
   kiln_op_stats stats;
-  uint8_t dims;
+  uint8_t raises, dims;
 } entry;
 
 #define ANY_DTYPE_any true
@@ -72,6 +72,7 @@ typedef struct entry {
 #undef RESULT
 #undef SIZES
 #undef WRITES_STATS
+#undef RAISES
 #define SPARSE(fn) .sparse = kiln__kernel_##fn,
 #define NESTED(way) .nested = KILN_NESTED_##way,
 #define QUANT(way) .quant = KILN_QUANT_##way,
@@ -80,6 +81,7 @@ typedef struct entry {
 #define RESULT(kind) .result = KILN_RESULT_##kind,
 #define SIZES(from) .sizes = KILN_SIZES_##from,
 #define WRITES_STATS(...) .stats = {__VA_ARGS__},
+#define RAISES(arg) .raises = (arg) + 1,
 #define KERNEL(fn) .body = kiln__kernel_##fn,
 #define SHAPE(fn) .shape = kiln__shape_##fn,
 #define COST(cost_class) .cost = KILN_COST_##cost_class,
@@ -289,6 +291,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->result = e->result;
   op->sizes = e->sizes;
   op->stats = e->stats;
+  op->raises = e->raises;
   op->dims = e->dims;
   op->kernel.body = e->body;
   op->kernel.refuses = refuses(e);

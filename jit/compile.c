@@ -253,7 +253,7 @@ static kiln_shape_seen *create_seen(kiln_arena *arena, int input_count) {
 /* What the guard before a FallbackGraph asks of the values that it hands on. */
 static const kiln_shape_seen *find_seen(kiln_compile_job *j, const kiln_node *fallback) {
   const kiln_node *branch = fallback->block->owner;
-  if (!branch || !kiln_node_is(branch, KILN_OP_prim_If)) return NULL;
+  KILN_ASSERT(branch && kiln_node_is(branch, KILN_OP_prim_If));
   const kiln_node *check = kiln_node_input(branch, 0)->node;
   if (!kiln_node_is_type_check(check)) return NULL;
   const kiln_guard_checks checks = kiln_guard_checks_of(j->scratch, check);

@@ -82,8 +82,7 @@ static uint64_t slot_key(int object, int slot) { return (uint64_t)object << 32 |
 
 /* A tensor where there might be none. */
 static bool is_there(const kiln_class_attribute *a, kiln_ivalue v) {
-  return v.tag == KILN_TAG_TENSOR && a->type->kind == KILN_TYPE_OPTIONAL &&
-         kiln_type_is_tensor(a->type->elems[0]);
+  return v.tag == KILN_TAG_TENSOR && a->type->kind == KILN_TYPE_OPTIONAL;
 }
 
 /* What code sets differs from call to call. */

@@ -75,6 +75,9 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   if (!pure) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return kiln_codegen_can_lower(n);
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;
+  /* Without users it is there for its complaint. */
+  if (n->output_count == 1 && !n->outputs[0]->uses && kiln_node_raises(n))
+    return KILN_REASON_index_not_all_read;
   kiln__fusion_infer(f, n);
   kiln_reason reason = check_values(f, n);
   if (reason != KILN_REASON_none) return reason;
@@ -112,7 +115,7 @@ static bool shares(const kiln_node *n) {
   if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||
-         (s->result_count > 0 && s->results[0].alias.present);
+         s->results[0].alias.present;
 }
 
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {

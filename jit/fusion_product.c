@@ -57,8 +57,7 @@ static bool conv_gains(const kiln_node *n) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (w->sizes[1] == 1 || !kiln_dim_is_number(outputs) || !is_weight(kiln_node_input(n, 1)))
-    return false;
+  if (w->sizes[1] == 1 || !is_weight(kiln_node_input(n, 1))) return false;
   if (outputs > MOST_STRIDED_OUTPUTS && is_strided(kiln_node_input(n, 0)->type->detail, out))
     return false;
   for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];

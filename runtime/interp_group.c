@@ -118,6 +118,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
   const void *data[GROUP_VALUES];
   kiln_kernel_scalar scalars[GROUP_VALUES];
   int tensors = 0, scalar_count = 0;
+  bool none = false;
   for (int i = 0; i < in_count; i++) {
     kiln_ivalue v = *kiln__frame_read(f, o[i]);
     switch (v.tag) {
@@ -131,9 +132,10 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
     outs[i] = take_donor(f, &outputs[i], o);
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
     data[tensors++] = kiln_tensor_data(outs[i]);
+    none |= outs[i]->numel == 0;
   }
-  uint32_t fault = 0;
-  KILN_TRY(launch(call, f, group, o, data, scalars, &fault));
+  uint32_t fault = none && group->interpreted; /* its loops would pass by no index */
+  if (!fault) KILN_TRY(launch(call, f, group, o, data, scalars, &fault));
   if (__builtin_expect(fault != 0, 0)) return run_operators(call, f, group, o, in_count, outs);
   kiln_count(&call->tally, group->runs);
   return NULL;

@@ -1,4 +1,11 @@
-/* dce.c: pass `dce`: removes nodes whose results nobody uses, and dead results of If and Loop.
+/* dce.c: passes `dce` and `remove_unused`: remove nodes whose results nobody uses, and dead results
+ * of If and Loop.
+ *
+ * `remove_unused` takes what the source computes and does not use, as PyTorch does, whatever it may
+ * raise. `dce` comes after passes that know more than the source: what a guard proves of y =
+ * embedding(w, i) leaves y.size(0) a number, and y without users. An index out of bounds is told
+ * all the same, as the plain interpreter tells it, so what raises by its data stays
+ * (kiln_node_raises).
  *
  * Liveness is marked backwards from the graph's results, from nodes with side effects, and from
  * nodes that write memory which a live value may share. The case that defeats counting uses is a
@@ -12,6 +19,7 @@ typedef struct marker {
   KILN_VEC(kiln_ir_value *) work; /* live values whose definition is still to be marked */
   KILN_VEC(kiln_ir_value *) live; /* every live value */
   KILN_VEC(kiln_node *) writers;  /* that are not live yet */
+  bool keeps_raising;
 } marker;
 
 static const char live_mark = 0; /* its address is the mark */
@@ -70,8 +78,9 @@ static void drain(marker *m) {
   while (m->work.count > 0) mark_definition(m, kiln_vec_pop(&m->work));
 }
 
-static bool has_own_side_effect(const kiln_node *node) {
-  return !node->op || (node->op->flags & KILN_OP_SIDE_EFFECT);
+static bool stays(const marker *m, const kiln_node *node) {
+  if (!node->op || (node->op->flags & KILN_OP_SIDE_EFFECT)) return true;
+  return m->keeps_raising && kiln_node_raises(node);
 }
 
 /* Clears the marks, marks what must stay for its own sake and collects the writers. */
@@ -81,7 +90,7 @@ static void start(marker *m, kiln_block *block) {
     for (int b = 0; b < n->block_count; b++) start(m, n->blocks[b]);
   }
   for (kiln_node *n = block->first; n; n = n->next) {
-    if (has_own_side_effect(n)) {
+    if (stays(m, n)) {
       mark_node(m, n);
     } else if (kiln_alias_node_writes(kiln_pass_alias(m->pass), n)) {
       kiln_vec_push(m->pass->scratch, &m->writers, n);
@@ -155,8 +164,8 @@ static void sweep(kiln_pass *pass, kiln_block *block) {
   }
 }
 
-kiln_status *kiln_pass_dce(kiln_pass *pass) {
-  marker m = {.pass = pass};
+static kiln_status *run(kiln_pass *pass, bool keeps_raising) {
+  marker m = {.pass = pass, .keeps_raising = keeps_raising};
   kiln_block *top = pass->graph->top;
   start(&m, top);
   for (int i = 0; i < kiln_block_output_count(top); i++) mark_value(&m, kiln_block_output(top, i));
@@ -166,3 +175,7 @@ kiln_status *kiln_pass_dce(kiln_pass *pass) {
   for (int i = 0; i < m.live.count; i++) m.live.data[i]->data = NULL;
   return NULL;
 }
+
+kiln_status *kiln_pass_dce(kiln_pass *pass) { return run(pass, true); }
+
+kiln_status *kiln_pass_remove_unused(kiln_pass *pass) { return run(pass, false); }

@@ -90,6 +90,22 @@ static void tells_why_guards_fail(void **state) {
   assert_true(found);
 }
 
+/* A log hears of each miss, also of those that the table only counts. */
+static void logs_each_miss(void **state) {
+  (void)state;
+  assert_ok(kiln_context_set(context, "fusion_strategy", "STATIC,1", NULL));
+  kiln_instance_release(instance);
+  kiln_model_release(model);
+  assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &model));
+  assert_ok(kiln_instance_create(model, &instance));
+  for (int i = 0; i < 2; i++) call_rows(2);
+  for (int i = 0; i < 20; i++) {
+    const int before = guard_lines;
+    call_rows(3 + i);
+    assert_true(guard_lines > before);
+  }
+}
+
 static void tells_groups_and_times(void **state) {
   (void)state;
   for (int i = 0; i < 4; i++) call_rows(2);
@@ -175,6 +191,7 @@ static void dumps_files(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(tells_why_guards_fail, open_model, close_model),
+      cmocka_unit_test_setup_teardown(logs_each_miss, open_model, close_model),
       cmocka_unit_test_setup_teardown(tells_groups_and_times, open_model, close_model),
       cmocka_unit_test_setup_teardown(keeps_compiling_out_of_times, open_model, close_model),
       cmocka_unit_test_setup_teardown(dumps_files, open_model, close_model),

@@ -110,6 +110,38 @@ static void test_refusals(void **unused) {
   }
 }
 
+/* A store that leaves gaps is read as it was stored, not along all of the buffer. */
+static void test_gaps(void **unused) {
+  (void)unused;
+  static const char form[] = "kernel {\n"
+                             "  in b0: f32[4] [1]\n"
+                             "  out b1: f32[%d] [1]\n"
+                             "  local b2: f32[7] [1]\n"
+                             "  nest [] {\n"
+                             "    for 4 {\n"
+                             "      %%1 = load f32 b0 + 0 [1]\n"
+                             "      store f32 b2 + 0 [2], %%1\n"
+                             "    }\n"
+                             "    for %d {\n"
+                             "      %%5 = load f32 b2 + 0 [%d]\n"
+                             "      store f32 b1 + 0 [1], %%5\n"
+                             "    }\n"
+                             "  }\n"
+                             "}\n";
+  for (int all = 0; all < 2; all++) {
+    fixture f;
+    char text[512];
+    fixture_open(&f);
+    snprintf(text, sizeof text, form, all ? 7 : 4, all ? 7 : 4, all ? 1 : 2);
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    kiln_status *status = parse_body(&job);
+    if (!all && status) fail_msg("%s", kiln_status_report(status));
+    if (all) assert_non_null(strstr(kiln_status_report(status), "does not walk b2"));
+    kiln_status_destroy(status);
+    fixture_close(&f);
+  }
+}
+
 static void check_passes(const char *before, const char *after) {
   fixture f;
   fixture_open(&f);
@@ -207,9 +239,9 @@ static void test_donors(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_values), cmocka_unit_test(test_collapse),
-      cmocka_unit_test(test_donors), cmocka_unit_test(test_keep),
+      cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_gaps),
+      cmocka_unit_test(test_values), cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_keep),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -585,7 +585,18 @@ static void test_infer(void **state) {
                         "      %b : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
                         "      %p : Float(*, 6, requires_grad=0, device=cpu),\n"
                         "      %u : Tensor,\n"
+                        "      %f : Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu),\n"
+                        "      %l : Long(3, strides=[1], requires_grad=0, device=cpu),\n"
                         "      %i : int):\n"
+                        "  %n : NoneType = prim::Constant()\n"
+                        "  %no : bool = prim::Constant[value=0]()\n"
+                        "  %5 : int = prim::Constant[value=5]()\n"
+                        "  %wrong : int[] = prim::Constant[value=[2, 7]]()\n"
+                        "  %g : Tensor = aten::add(%f, %f, %5)\n"
+                        "  %places : Tensor?[] = prim::ListConstruct(%n, %l)\n"
+                        "  %h : Tensor = aten::index(%f, %places)\n"
+                        "  %r : Tensor = aten::arange(%5, %n, %n, %n, %n)\n"
+                        "  %z : Tensor = aten::expand(%f, %wrong, %no)\n"
                         "  %s : Tensor = aten::add(%x, %b, %i)\n"
                         "  %q : Tensor = aten::mul(%p, %b)\n"
                         "  %w : Tensor = aten::add(%s, %u, %i)\n"
@@ -603,6 +614,12 @@ static void test_infer(void **state) {
                       "Bool(4, 6, strides=[6, 1], requires_grad=0, device=cpu)");
   assert_string_equal(type_of(*state, a.graph, "d"),
                       "Float(4, 3, strides=[6, 1], requires_grad=0, device=cpu)");
+  assert_string_equal(type_of(*state, a.graph, "g"),
+                      "Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu)");
+  assert_string_equal(type_of(*state, a.graph, "h"), "Float(2, 3, strides=[3, 1])");
+  assert_string_equal(type_of(*state, a.graph, "r"),
+                      "Long(5, strides=[1], requires_grad=0, device=cpu)");
+  assert_null(strchr(type_of(*state, a.graph, "z"), '7'));
   assert_string_equal(type_of(*state, a.graph, "t"),
                       "Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu)");
   kiln_graph_release(a.graph);

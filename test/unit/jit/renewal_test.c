@@ -132,6 +132,24 @@ static void test_torch_remembers_nothing(void **state) {
   model_close(&m);
 }
 
+/* More levels than a symbol's history has: other ranks each time. */
+static void test_many_levels(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,20", NULL});
+  static const int64_t sizes[] = {2, 1, 3, 1, 2, 3};
+  for (int rank = 1; rank < 6; rank++) {
+    for (int other = 1; other < 6; other++) {
+      kiln_ivalue args[2] = {make_tensor(&m, rank, sizes + 6 - rank, 0.01),
+                             make_tensor(&m, other, sizes + 6 - other, -0.02)};
+      for (int i = 0; i < 3; i++) check_call(&m, args, 2);
+      for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+    }
+  }
+  assert_true(counters(&m).max_depth > 16);
+  model_close(&m);
+}
+
 /* -- Giving way -- */
 
 /* Two static levels behind the function's own. Rows 7 come for good; in their window rows 6 ran
@@ -274,11 +292,11 @@ static void test_memory_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_equal_by_accident),    cmocka_unit_test(test_one_by_accident),
-      cmocka_unit_test(test_misses_tell_symbols),  cmocka_unit_test(test_torch_remembers_nothing),
-      cmocka_unit_test(test_least_used_gives_way), cmocka_unit_test(test_what_is_used_stays),
-      cmocka_unit_test(test_windows_grow),         cmocka_unit_test(test_memory_is_flat),
-      cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_equal_by_accident),   cmocka_unit_test(test_one_by_accident),
+      cmocka_unit_test(test_misses_tell_symbols), cmocka_unit_test(test_torch_remembers_nothing),
+      cmocka_unit_test(test_many_levels),         cmocka_unit_test(test_least_used_gives_way),
+      cmocka_unit_test(test_what_is_used_stays),  cmocka_unit_test(test_windows_grow),
+      cmocka_unit_test(test_memory_is_flat),      cmocka_unit_test(test_memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,9 +125,44 @@ static void test_relations(void **state) {
   model_close(&m);
 }
 
+/* n // 4 * 4 + n % 4 is n, and all is one region; by another size nothing is known. */
+static const char divided[] = "graph(%x : Tensor):\n" CONSTANTS "  %a : Tensor = aten::tanh(%x)\n"
+                              "  %c : Tensor = aten::mul(%a, %x)\n"
+                              "  %b : int = aten::size(%c, %0)\n"
+                              "  %n : int = aten::size(%c, %1)\n"
+                              "  %d : int = aten::floordiv(%n, %4)\n"
+                              "  %q : int = aten::mul(%d, %4)\n"
+                              "  %r : int = aten::remainder(%n, %4)\n"
+                              "  %t : int = aten::add(%q, %r)\n"
+                              "  %s : int[] = prim::ListConstruct(%b, %t)\n"
+                              "  %v : Tensor = aten::view(%c, %s)\n"
+                              "  %e : Tensor = aten::exp(%v)\n"
+                              "  %k : int = aten::remainder(%n, %b)\n"
+                              "  %f : Tensor = aten::mul(%e, %k)\n"
+                              "  return (%f)\n";
+
+static void test_divided(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, divided, (const char *[]){"codegen=eval", strategies[i], NULL});
+    for (int64_t n = 2; n < 7; n++) {
+      kiln_ivalue x = make_matrix(&m, n, n + 3, 0.01);
+      for (int call = 0; call < 3; call++) {
+        const kiln_counters before = counters(&m);
+        check_call(&m, &x, 1);
+        if (call == 2) assert_int_equal(counters(&m).guard_hits, before.guard_hits + 1);
+      }
+      kiln_ivalue_release(x);
+    }
+    assert_true(counters(&m).compiled_runs > 0);
+    model_close(&m);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_guard),
-                                     cmocka_unit_test(test_sizes_before_a_write),
-                                     cmocka_unit_test(test_relations)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_guard), cmocka_unit_test(test_sizes_before_a_write),
+      cmocka_unit_test(test_relations), cmocka_unit_test(test_divided)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,6 +317,27 @@ static kiln_status *quotients(void *arg) {
   return NULL;
 }
 
+/* Quotients of one divisor stand in one order, whichever was made or added first. */
+static kiln_status *orders(void *arg) {
+  (void)arg;
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  for (int k = 0; k < 2; k++) {
+    kiln_arena *arena = kiln_arena_scoped(mem);
+    kiln_dims *dims = kiln_dims_create(arena);
+    const kiln_sum s0 = kiln_sum_of(dims, kiln_dim_symbol(0));
+    const kiln_sum made = kiln_sum_divided(dims, kiln_sum_times(s0, k ? 2 : 3), 7);
+    const kiln_sum next = kiln_sum_divided(dims, kiln_sum_times(s0, k ? 3 : 2), 7);
+    const kiln_dim sum = kiln_sum_dim(dims, kiln_sum_plus(made, next));
+    assert_int_equal(sum, kiln_sum_dim(dims, kiln_sum_plus(next, made)));
+    const kiln_str text = text_of(arena, dims, sum);
+    if (!kiln_str_is(text, "(2*s0)//7 + (3*s0)//7")) fail_msg(KILN_STR_FMT, KILN_STR_ARG(text));
+    kiln_arena_destroy(arena);
+  }
+  kiln_mem_release(mem);
+  return NULL;
+}
+
 static kiln_status *run(kiln_status *(*body)(void *), void *arg) { KILN_PROTECT(body(arg)); }
 static void test_random(void **state) {
   (void)state;
@@ -338,10 +359,15 @@ static void test_quotients(void **state) {
   (void)state;
   assert_null(run(quotients, NULL));
 }
+static void test_orders(void **state) {
+  (void)state;
+  assert_null(run(orders, NULL));
+}
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_forms),
-                                     cmocka_unit_test(test_limits), cmocka_unit_test(test_proofs),
-                                     cmocka_unit_test(test_quotients)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
+      cmocka_unit_test(test_limits),    cmocka_unit_test(test_proofs),
+      cmocka_unit_test(test_quotients), cmocka_unit_test(test_orders)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
