@@ -180,26 +180,54 @@ bool kiln__shape_index_select(kiln_shape_query *q) {
   sizes[dim] = index->rank ? index->sizes[0] : 1;
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
-/* index(self, indices) where one is a tensor of integers: its dimensions instead of self's. */
+/* Sizes that are broadcast with those of one tensor more. */
+static bool broadcast_sizes(const kiln_shape_query *q, const kiln_tensor_detail *t, int64_t *sizes,
+                            int *rank) {
+  if (t->rank < 0) return false;
+  if (t->rank > *rank) {
+    memmove(sizes + t->rank - *rank, sizes, sizeof *sizes * (size_t)*rank);
+    for (int d = 0; d < t->rank - *rank; d++) sizes[d] = 1;
+    *rank = t->rank;
+  }
+  int64_t *own = sizes + *rank - t->rank;
+  for (int d = 0; d < t->rank; d++)
+    if (!kiln__shape_broadcast_dim(q->dims, own[d], t->sizes[d], &own[d])) return false;
+  return true;
+}
+/* index(self, indices) where all that are given are tensors of integers: their dimensions instead
+ * of self's, in front where others stand between. */
 bool kiln__shape_index(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = NULL;
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   const kiln_shape_list *list = q->arg_count > 1 ? q->lists[1] : NULL;
-  int64_t sizes[KILN_MAX_RANK];
-  int dim = -1, rank = 0;
+  int64_t sizes[KILN_MAX_RANK], common[KILN_MAX_RANK];
+  int first = -1, last = -1, count = 0, rank = 0, ranks = 0;
   if (!self || !list || !list->tensors || list->count > self->rank) return false;
   for (int i = 0; i < list->count; i++) {
     if (list->known[i]) continue;
-    if (index || !list->tensors[i]) return false;
-    index = list->tensors[i];
-    dim = i;
+    const kiln_tensor_detail *index = list->tensors[i];
+    const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
+    if (!counts || !broadcast_sizes(q, index, common, &ranks)) return false;
+    if (first < 0) first = i;
+    last = i;
+    count++;
   }
-  const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
-  if (!counts || index->rank < 0 || self->rank - 1 + index->rank > KILN_MAX_RANK) return false;
+  if (count == 0 || self->rank - count + ranks > KILN_MAX_RANK) return false;
+  if (last - first != count - 1) first = 0; /* in front, where something stands between */
   for (int d = 0; d < self->rank; d++) {
-    if (d != dim) sizes[rank++] = self->sizes[d];
-    for (int k = 0; d == dim && k < index->rank; k++) sizes[rank++] = index->sizes[k];
+    for (int k = 0; d == first && k < ranks; k++) sizes[rank++] = common[k];
+    if (d >= list->count || list->known[d]) sizes[rank++] = self->sizes[d];
   }
   return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
+/* one_hot(self, classes): a dimension more, where their number is given. */
+bool kiln__shape_one_hot(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], classes;
+  if (!self || self->rank == KILN_MAX_RANK) return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  if (!kiln__shape_int(q, 1, &classes) || classes < 1) classes = KILN_DIM_UNKNOWN;
+  sizes[self->rank] = classes;
+  return kiln__shape_give(q, 0, KILN_DTYPE_I64, self->rank + 1, sizes, true);
 }
 /* take(self, index): the index's sizes. */
 bool kiln__shape_take(kiln_shape_query *q) {
