@@ -264,18 +264,49 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
 /* repeat(self, repeats). */
+static bool repeat(kiln_shape_query *q, const kiln_tensor_detail *self,
+                   const kiln_shape_list *list) {
+  const int rank = self->rank > list->count ? self->rank : list->count;
+  int64_t sizes[KILN_MAX_RANK];
+  for (int d = 0; d < rank; d++) {
+    const int at = d - (rank - self->rank), i = d - (rank - list->count);
+    const int64_t own = at < 0 ? 1 : self->sizes[at];
+    if (i >= 0 && list->known[i] && list->ints[i] < 0) return false;
+    const bool known = i < 0 || list->known[i];
+    sizes[d] = known ? kiln_dim_product(q->dims, own, i < 0 ? 1 : list->ints[i]) : KILN_DIM_UNKNOWN;
+  }
+  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
 bool kiln__shape_repeat(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
-  int64_t sizes[KILN_MAX_RANK];
-  if (!self || !kiln__shape_ints(q, 1, &list) || list.count < self->rank) return false;
-  for (int d = 0; d < list.count; d++) {
-    const int at = d - (list.count - self->rank);
-    const int64_t own = at < 0 ? 1 : self->sizes[at];
-    if (list.known[d] && list.ints[d] < 0) return false;
-    sizes[d] = list.known[d] ? kiln_dim_product(q->dims, own, list.ints[d]) : KILN_DIM_UNKNOWN;
+  return self && kiln__shape_ints(q, 1, &list) && list.count >= self->rank &&
+         repeat(q, self, &list);
+}
+/* The same, with 1 for what is missing. */
+bool kiln__shape_tile(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_shape_list list;
+  return self && kiln__shape_ints(q, 1, &list) && repeat(q, self, &list);
+}
+/* repeat_interleave(self, repeats, dim): of all elements where no dimension is given. */
+bool kiln__shape_repeat_interleave(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], times;
+  kiln_dim numel = 1;
+  int dim;
+  if (!self || self->rank == 0 || !kiln__shape_int(q, 1, &times) || times < 0) return false;
+  for (int d = 0; d < self->rank; d++) {
+    sizes[d] = self->sizes[d];
+    numel = kiln_dim_product(q->dims, numel, sizes[d]);
   }
-  return kiln__shape_give(q, 0, self->dtype, list.count, sizes, true);
+  if (kiln__shape_is_none(q, 2)) {
+    sizes[0] = kiln_dim_product(q->dims, numel, times);
+    return kiln__shape_give(q, 0, self->dtype, 1, sizes, true);
+  }
+  if (!kiln__shape_dim(q, 2, self->rank, &dim)) return false;
+  sizes[dim] = kiln_dim_product(q->dims, sizes[dim], times);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
 /* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
 bool kiln__shape_pad(kiln_shape_query *q) {
@@ -313,6 +344,22 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
     const kiln_sum size = known ? kiln_sum_of(q->dims, sizes[d]) : (kiln_sum){.known = false};
     sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
                                                      : kiln_sum_times(size, known ? r : 1));
+  }
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+}
+bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], r;
+  if (!self || self->rank < 3 || !kiln__shape_int(q, 1, &r) || r < 1 || r >= 1 << 15) return false;
+  const int n = self->rank - 3;
+  for (int d = 0; d < self->rank; d++) {
+    const kiln_sum size = kiln_sum_of(q->dims, self->sizes[d]);
+    sizes[d] = self->sizes[d];
+    /* Without elements it stays as it is. */
+    if (sizes[d] == 0 || !(sizes[d] == 1 || kiln__shape_is_not_one(q->dims, sizes[d])))
+      return false;
+    if (d == n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_times(size, r * r));
+    if (d > n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, size, r));
   }
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
