@@ -177,6 +177,9 @@ kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
                                  const kiln__lower_dim *b);
 kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim more,
                                   kiln_dim less);
+/* last - index, which is below size: loops that go on go back there. */
+bool kiln__lower_backward(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim last,
+                          kiln_dim size, kiln__lower_dim *out);
 
 /* Maps of the lowering's arena, for lowerings that go on from them: groups are deep, and a map
  * takes more than a kilobyte. The first stays at the first element. */

@@ -149,32 +149,68 @@ KILN__LOWER(gather) {
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
-/* self, indices: of these one is a tensor of integers, the others None: the dimension where it
- * stands becomes the index's. */
-KILN__LOWER(index) {
+/* Tensors of integers among the indices of a list, the others being None. */
+typedef struct indices {
+  const kiln_node *list;
+  int count, ranks, at[KILN_LOOP_MAX_RANK]; /* their greatest rank; which dimensions they are of */
+  int first;                                /* dimension of the result that is the tensors' */
+} indices;
+static bool read_indices(kiln__lowering *l, const kiln_node *node, indices *x) {
   const kiln_node *list = kiln_node_input(node, 1)->node;
-  const kiln_ir_value *index = NULL;
-  int dim = -1;
+  *x = (indices){.list = list};
   if (!kiln_node_is(list, KILN_OP_prim_ListConstruct))
-    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
   for (int i = 0; i < list->input_count; i++) {
     if (kiln__lower_is_none(list, i)) continue;
-    if (index || !kiln__lower_is_tensor(list, i))
-      return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
-    index = kiln_node_input(list, i);
-    dim = i;
+    const kiln_dtype dtype =
+        kiln__lower_is_tensor(list, i) ? kiln__lower_input_dtype(list, i) : KILN_DTYPE_BOOL;
+    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_U8) /* a mask */
+      return kiln__lower_refuse(l, KILN_REASON_no_indirect_load) == 0;
+    const int rank = rank_of(list, i);
+    if (rank < 0 || i >= rank_of(node, 0))
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+    if (rank > x->ranks) x->ranks = rank;
+    x->at[x->count++] = i;
   }
-  const kiln_dtype dtype = index ? kiln__lower_input_dtype(list, dim) : KILN_DTYPE_NONE;
-  if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_U8) /* a mask */
-    return kiln__lower_refuse(l, KILN_REASON_no_indirect_load);
-  const int rank = rank_of(node, 0), ranks = index && index->type->detail ? rank_of(list, dim) : -1;
-  if (ranks < 0 || dim >= rank || map->rank != rank - 1 + ranks)
+  if (x->count == 0) return kiln__lower_refuse(l, KILN_REASON_no_indirect_load) == 0;
+  const bool together = x->at[x->count - 1] - x->at[0] == x->count - 1;
+  x->first = together ? x->at[0] : 0;
+  return true;
+}
+/* Where index k stands for an element of the result: broadcast to the others. */
+static bool map_index(kiln__lowering *l, const kiln_node *node, const indices *x, int k,
+                      const kiln__lower_map *map, kiln__lower_map *out) {
+  const kiln__lower_sizes own = kiln__lower_sizes_of(l, kiln_node_input(x->list, x->at[k]));
+  const kiln__lower_sizes all = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
+  const int missing = x->ranks - out->rank + x->first;
+  for (int d = 0; d < out->rank; d++) {
+    if (own.sizes[d] == 1) continue;
+    if (own.sizes[d] != all.sizes[missing + d])
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+    out->dims[d] = map->dims[missing + d];
+  }
+  return true;
+}
+/* self, indices: these are read for an element each, and stand together in the result, where they
+ * stand in self, or in front where something is between them. */
+KILN__LOWER(index) {
+  indices x;
+  if (!read_indices(l, node, &x)) return -1;
+  const int rank = rank_of(node, 0);
+  if (map->rank != rank - x.count + x.ranks)
     return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  kiln__lower_map *at = kiln__lower_new_map(l, ranks), *own = kiln__lower_new_map(l, rank);
-  for (int k = 0; k < ranks; k++) at->dims[k] = map->dims[dim + k];
-  for (int d = 0; d < rank; d++)
-    if (d != dim) own->dims[d] = map->dims[d < dim ? d : d - 1 + ranks];
-  if (!move_with(l, node, index, at, size_of(l, node, 0, dim), true, &own->dims[dim])) return -1;
+  kiln__lower_map *own = kiln__lower_new_map(l, rank);
+  for (int d = 0, k = 0, from = 0; d < rank; d++) {
+    if (from == x.first) from += x.ranks;
+    if (k == x.count || x.at[k] != d) {
+      own->dims[d] = map->dims[from++];
+      continue;
+    }
+    kiln__lower_map *at = kiln__lower_new_map(l, rank_of(x.list, d));
+    if (!map_index(l, node, &x, k++, map, at)) return -1;
+    const kiln_ir_value *index = kiln_node_input(x.list, d);
+    if (!move_with(l, node, index, at, size_of(l, node, 0, d), true, &own->dims[d])) return -1;
+  }
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
@@ -188,4 +224,25 @@ KILN__LOWER(take) {
                  &own->dims[0]))
     return -1;
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+
+/* self, a number of classes: 1 where the last dimension's counter is self's number, else 0. */
+KILN__LOWER(one_hot) {
+  const int rank = rank_of(node, 0);
+  kiln__lower_dim class;
+  int64_t given;
+  if (kiln__lower_input_dtype(node, 0) != KILN_DTYPE_I64)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &given) || rank != map->rank - 1)
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (given < 1) return kiln__lower_refuse(l, KILN_REASON_no_data_loop); /* data tells it */
+  const kiln__lower_dim *counter = &map->dims[rank];
+  kiln__lower_map *at = kiln__lower_copied(l, map);
+  at->rank = rank;
+  const kiln_dim classes = kiln__lower_sizes_of(l, kiln_node_output(node, 0)).sizes[rank];
+  if (counter->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (!move_with(l, node, kiln_node_input(node, 0), at, classes, false, &class)) return -1;
+  const int place = kiln_loop_index(l->fn, l->nest, counter->offset, counter->steps);
+  const int same = kiln__lower_op(l, KILN_LOOP_eq, (int)class.check - 1, place, -1);
+  return kiln__lower_cast(l, same, KILN_DTYPE_I64);
 }

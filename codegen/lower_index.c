@@ -1,4 +1,4 @@
-/* lower_index.c: operators that ask where an element stands. */
+/* lower_index.c: operators that ask where an element stands, and places that are computed of it. */
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
@@ -29,3 +29,13 @@ static int triangle(kiln__lowering *l, const kiln_node *node, const kiln__lower_
 }
 KILN__LOWER(tril) { return triangle(l, node, map, false); }
 KILN__LOWER(triu) { return triangle(l, node, map, true); }
+
+bool kiln__lower_backward(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim last,
+                          kiln_dim size, kiln__lower_dim *out) {
+  if (index->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map) == 0;
+  const int place = kiln_loop_index(l->fn, l->nest, index->offset, index->steps);
+  const int from = OP2(sub, kiln__lower_size(l, KILN_DTYPE_I64, last), place);
+  if (from < 0) return false;
+  *out = (kiln__lower_dim){.check = kiln_loop_check(l->fn, l->nest, from, size) + 1, .times = 1};
+  return true;
+}

@@ -143,8 +143,28 @@ static int padding_value(kiln__lowering *l, const kiln_node *node, int i) {
   return kiln__lower_cast(l, kiln__lower_const(l, kiln__lower_compute(dtype), value), dtype);
 }
 
+typedef enum padding { CONSTANT, REFLECT, REPLICATE, CIRCULAR } padding;
+
+/* What stands around an argument of `size` elements: element `index` before it, where there are
+ * `before`, or behind it. */
+static bool fold(kiln__lowering *l, padding how, bool behind, int64_t before, int64_t size,
+                 kiln__lower_dim *at) {
+  const kiln__lower_dim index = *at;
+  switch (how) {
+    case REFLECT: return kiln__lower_backward(l, &index, behind ? 2 * size - 2 : before, size, at);
+    case REPLICATE: *at = (kiln__lower_dim){.offset = behind ? size - 1 : 0}; return true;
+    case CIRCULAR:
+      *at = behind ? kiln__lower_moved(l, &index, 0, size)
+                   : kiln__lower_moved(l, &index, size, before);
+      return true;
+    case CONSTANT: break;
+  }
+  return false;
+}
+
 /* `value`: the input that has the number. Negative padding takes away. */
-static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int value) {
+static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int value,
+               padding how) {
   const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
   if (!v || v->tag != KILN_TAG_LIST) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const int64_t count = v->u.list->count;
@@ -153,24 +173,45 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
   kiln__lower_map *own = kiln__lower_copied(l, map);
   for (int i = 0; i < (int)count / 2; i++) {
     const int d = map->rank - 1 - i;
+    const kiln_dim size = sizes.sizes[d];
     const int64_t before = v->u.list->items[2 * i].u.i, after = v->u.list->items[2 * i + 1].u.i;
+    if (how != CONSTANT && !kiln_dim_is_number(size) && (before != 0 || after != 0))
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+    /* What is cut off is not wrapped around. */
+    if (how == CIRCULAR && (before < 0 || after < 0))
+      return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
     int side = before > 0 ? kiln__lower_side(l, &own->dims[d], before) : 1;
     if (side == 0) return -1;
-    if (side < 0) return padding_value(l, node, value);
+    if (side < 0 && how == CONSTANT) return padding_value(l, node, value);
+    if (side < 0) {
+      if (!fold(l, how, false, before, size, &own->dims[d])) return -1;
+      continue;
+    }
     own->dims[d] =
         kiln__lower_moved(l, &own->dims[d], before < 0 ? -before : 0, before > 0 ? before : 0);
-    side = after > 0 ? kiln__lower_side(l, &own->dims[d], sizes.sizes[d]) : -1;
+    side = after > 0 ? kiln__lower_side(l, &own->dims[d], size) : -1;
     if (side == 0) return -1;
-    if (side > 0) return padding_value(l, node, value);
+    if (side > 0 && how == CONSTANT) return padding_value(l, node, value);
+    if (side > 0 && !fold(l, how, true, before, size, &own->dims[d])) return -1;
   }
   return kiln__lower_value(l, kiln_node_input(node, 0), own);
 }
 
-KILN__LOWER(constant_pad_nd) { return pad(l, node, map, 2); }
+KILN__LOWER(constant_pad_nd) { return pad(l, node, map, 2, CONSTANT); }
+KILN__LOWER(reflection_pad) { return pad(l, node, map, 0, REFLECT); }
+KILN__LOWER(replication_pad) { return pad(l, node, map, 0, REPLICATE); }
 KILN__LOWER(pad) {
+  static const struct {
+    const char *name;
+    padding how;
+  } modes[] = {{"constant", CONSTANT},
+               {"reflect", REFLECT},
+               {"replicate", REPLICATE},
+               {"circular", CIRCULAR}};
   const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(node, 2));
   if (!mode || mode->tag != KILN_TAG_STRING) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  if (!kiln_str_is(kiln_string_view(mode->u.string), "constant"))
-    return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-  return pad(l, node, map, 3);
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+    if (kiln_str_is(kiln_string_view(mode->u.string), modes[i].name))
+      return pad(l, node, map, 3, modes[i].how);
+  return kiln__lower_refuse(l, KILN_REASON_raises);
 }

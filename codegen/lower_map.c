@@ -21,13 +21,36 @@ kiln__lower_dim kiln__lower_times(kiln__lowering *l, const kiln__lower_dim *inde
   return r;
 }
 
+/* What a check adds at most. */
+static kiln_sum most_of_check(kiln__lowering *l, const kiln__lower_dim *index) {
+  kiln_dims *dims = l->fn->dims;
+  const kiln_sum extent = kiln_sum_of(dims, l->nest->body.data[index->check - 1].offset);
+  const kiln_sum most = kiln_sum_minus(extent, kiln_sum_number(1));
+  return kiln_sum_product(dims, most, kiln_sum_of(dims, index->times));
+}
+static int times_check(kiln__lowering *l, const kiln__lower_dim *index) {
+  if (index->times == 1) return (int)index->check - 1;
+  const int times = kiln__lower_size(l, KILN_DTYPE_I64, index->times);
+  return kiln__lower_op(l, KILN_LOOP_mul, (int)index->check - 1, times, -1);
+}
+/* Two checks, that add to one place, as one, which holds if they do. */
+static void join_checks(kiln__lowering *l, const kiln__lower_dim *a, const kiln__lower_dim *b,
+                        kiln__lower_dim *sum) {
+  const kiln_sum most = kiln_sum_plus(most_of_check(l, a), most_of_check(l, b));
+  const kiln_dim extent = kiln_sum_dim(l->fn->dims, kiln_sum_plus(most, kiln_sum_number(1)));
+  const int place = kiln__lower_op(l, KILN_LOOP_add, times_check(l, a), times_check(l, b), -1);
+  if (!kiln_dim_is_known(extent)) (void)kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (l->reason != KILN_REASON_none) return;
+  sum->check = kiln_loop_check(l->fn, l->nest, place, extent) + 1;
+  sum->times = 1;
+}
+
 kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
                                  const kiln__lower_dim *b) {
   kiln__lower_dim r = {.offset = plus(l->fn->dims, a->offset, b->offset),
                        .check = a->check ? a->check : b->check,
                        .times = plus(l->fn->dims, a->times, b->times)};
-  if (a->check && b->check && a->check != b->check)
-    (void)kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (a->check && b->check && a->check != b->check) join_checks(l, a, b, &r);
   for (int k = 0; k < KILN_LOOP_MAX_RANK; k++)
     r.steps[k] = plus(l->fn->dims, a->steps[k], b->steps[k]);
   return r;
@@ -79,12 +102,7 @@ static kiln_sum greatest(kiln__lowering *l, const kiln__lower_dim *index) {
     const kiln_sum steps = kiln_sum_minus(kiln_sum_of(dims, l->extents[k]), kiln_sum_number(1));
     sum = kiln_sum_plus(sum, kiln_sum_product(dims, steps, kiln_sum_of(dims, index->steps[k])));
   }
-  if (index->check) {
-    const kiln_dim extent = l->nest->body.data[index->check - 1].offset;
-    const kiln_sum most = kiln_sum_minus(kiln_sum_of(dims, extent), kiln_sum_number(1));
-    sum = kiln_sum_plus(sum, kiln_sum_product(dims, most, kiln_sum_of(dims, index->times)));
-  }
-  return sum;
+  return index->check ? kiln_sum_plus(sum, most_of_check(l, index)) : sum;
 }
 
 /* The loop of the greatest step; -1: none moves it, or data does, or the steps are no numbers. How

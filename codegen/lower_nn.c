@@ -118,6 +118,28 @@ KILN__LOWER(glu) {
   return finish(l, node, OP2(mul, x, kiln__lower_cast(l, gate, compute)));
 }
 
+/* x, times the weight of its channel where it is not above 0. */
+KILN__LOWER(prelu) {
+  const kiln_ir_value *weight = kiln_node_input(node, 1);
+  const kiln_tensor_detail *w = weight->type->detail;
+  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
+  if (!w || w->rank < 0) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!(kiln_loop_class(dtype) & FLOATS) || w->dtype != (int16_t)dtype)
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  kiln__lower_map *own = kiln__lower_new_map(l, w->rank);
+  if (w->rank == 1 && w->sizes[0] != 1) {
+    const kiln__lower_sizes x = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+    if (map->rank < 2 || w->sizes[0] != x.sizes[1])
+      return kiln__lower_refuse(l, KILN_REASON_raises);
+    own->dims[0] = map->dims[1];
+  }
+  const int x = input_of(l, node, map, FLOATS);
+  const int slope =
+      kiln__lower_cast(l, kiln__lower_value(l, weight, own), kiln__lower_compute(dtype));
+  if (x < 0) return -1;
+  return finish(l, node, SELECT(OP2(gt, x, K(0)), x, OP2(mul, x, slope)));
+}
+
 /* -- Clamping -- */
 
 /* Bounds at inputs `low` and `high` (-1: none), numbers or tensors, which take part in promotion.

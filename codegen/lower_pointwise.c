@@ -3,6 +3,10 @@
  * operations in the same order, in the same promoted type. */
 #include "codegen/lower.h"
 
+#include <math.h>
+
+#include "runtime/half.h"
+
 #define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
 #define OP1(name, a) OP(name, a, -1, -1)
 #define OP2(name, a, b) OP(name, a, b, -1)
@@ -128,6 +132,164 @@ KILN__LOWER(maximum) {
 KILN__LOWER(minimum) {
   operands p = inputs(l, node, map, 2, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(min, p.a, p.b), p.common);
+}
+
+/* Of a number and NaN the number. */
+#define NUMBER_OF_TWO(name, of_bools, beyond)                        \
+  KILN__LOWER(name) {                                                \
+    operands p = inputs(l, node, map, 2, false);                     \
+    if (p.common == KILN_DTYPE_BOOL) return OP2(of_bools, p.a, p.b); \
+    int first = OP2(or, OP2(beyond, p.a, p.b), OP2(ne, p.b, p.b));   \
+    return finish(l, SELECT(first, p.a, p.b), p.common);             \
+  }
+NUMBER_OF_TWO(fmax, or, gt)
+NUMBER_OF_TWO(fmin, and, lt)
+
+KILN__LOWER(heaviside) {
+  operands p = inputs(l, node, map, 2, false);
+  if (p.common == KILN_DTYPE_BOOL) return OP2(or, p.a, p.b);
+  int zero = typed_const(l, p.a, 0), one = typed_const(l, p.a, 1);
+  return finish(l, SELECT(OP2(eq, p.a, zero), p.b, SELECT(OP2(gt, p.a, zero), one, zero)),
+                p.common);
+}
+/* x * log(y), 0 where x is. */
+KILN__LOWER(xlogy) {
+  operands p = inputs(l, node, map, 2, true);
+  int zero = typed_const(l, p.a, 0), product = OP2(mul, p.a, OP1(log, p.b));
+  int value = SELECT(OP2(eq, p.a, zero), zero, product);
+  return finish(l, SELECT(OP2(ne, p.b, p.b), p.b, value), p.common);
+}
+KILN__LOWER(logaddexp) {
+  operands p = inputs(l, node, map, 2, false);
+  if (kiln_dtype_is_int(p.common, true)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  int most = SELECT(OP2(lt, p.a, p.b), p.b, p.a), apart = OP1(abs, OP2(sub, p.a, p.b));
+  int sum = OP2(add, most, OP1(log1p, OP1(exp, OP1(neg, apart))));
+  int infinite = OP2(eq, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
+  return finish(l, SELECT(OP2(and, infinite, OP2(eq, p.a, p.b)), p.a, sum), p.common);
+}
+
+/* -- Quotients of whole numbers, remainders -- */
+
+/* Integers by a constant, which cannot be 0: a division by that is an error. Floats have a quotient
+ * that is cut; a floor and remainders are made of an exact one. */
+typedef enum rounding { CUT, DOWN } rounding;
+typedef struct division {
+  operands p;
+  int quotient, rest; /* of integers: cut, and what is left */
+  bool below_zero;    /* the divisor */
+} division;
+static bool divide(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                   division *out) {
+  double by;
+  *out = (division){.p = two_exact(l, node, map, false), .quotient = -1, .rest = -1};
+  const kiln_dtype common = out->p.common;
+  if (out->p.b < 0 || !kiln_dtype_is_int(common, false)) {
+    if (common == KILN_DTYPE_BOOL) kiln__lower_refuse(l, KILN_REASON_raises);
+    return l->reason == KILN_REASON_none;
+  }
+  if (kiln__lower_is_tensor(node, 1)) return kiln__lower_refuse(l, KILN_REASON_no_division) == 0;
+  if (!kiln__lower_number(l, node, 1, &by)) return false;
+  if (by == 0) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  if (!kiln__lower_holds(common, by))
+    return kiln__lower_refuse(l, KILN_REASON_number_too_large) == 0;
+  out->below_zero = by < 0;
+  out->quotient = OP2(quot, out->p.a, out->p.b);
+  out->rest = OP2(sub, out->p.a, OP2(mul, out->quotient, out->p.b));
+  return true;
+}
+/* Where the cut quotient of integers is above the exact one. */
+static int is_above(kiln__lowering *l, const division *d) {
+  const int zero = typed_const(l, d->rest, 0);
+  return d->below_zero ? OP2(gt, d->rest, zero) : OP2(lt, d->rest, zero);
+}
+static int quotient_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                       rounding how) {
+  division d;
+  if (!divide(l, node, map, &d)) return -1;
+  if (d.quotient >= 0 && how == CUT) return d.quotient;
+  if (d.quotient >= 0)
+    return OP2(sub, d.quotient, kiln__lower_cast(l, is_above(l, &d), d.p.common));
+  if (how == DOWN) return kiln__lower_refuse(l, KILN_REASON_no_division);
+  return finish(l, OP1(trunc, OP2(div, d.p.a, d.p.b)), d.p.common);
+}
+KILN__LOWER(floor_divide) { return quotient_of(l, node, map, DOWN); }
+KILN__LOWER(div_mode) {
+  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(node, 2));
+  if (!mode) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (mode->tag == KILN_TAG_NONE) return kiln__lower_div(l, node, map);
+  const kiln_str name = kiln_string_view(mode->u.string);
+  if (kiln_str_is(name, "trunc")) return quotient_of(l, node, map, CUT);
+  if (kiln_str_is(name, "floor")) return quotient_of(l, node, map, DOWN);
+  return kiln__lower_refuse(l, KILN_REASON_raises);
+}
+/* The sign is the divisor's, or of fmod the dividend's. */
+static int rest_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                   rounding how) {
+  division d;
+  if (!divide(l, node, map, &d)) return -1;
+  if (d.quotient < 0) return kiln__lower_refuse(l, KILN_REASON_no_division);
+  return how == CUT ? d.rest : SELECT(is_above(l, &d), OP2(add, d.rest, d.p.b), d.rest);
+}
+KILN__LOWER(remainder) { return rest_of(l, node, map, DOWN); }
+KILN__LOWER(fmod) { return rest_of(l, node, map, CUT); }
+
+/* By a constant number of bits: a product, and a quotient that goes down. */
+static bool read_shift(kiln__lowering *l, const kiln_node *node, kiln_dtype common, int *out) {
+  const int bits = 8 * (int)kiln_dtype_bytes(common);
+  int64_t by;
+  if (!kiln_dtype_is_int(common, false)) return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
+  if (kiln__lower_is_tensor(node, 1)) return kiln__lower_refuse(l, KILN_REASON_no_division) == 0;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &by))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+  if (!kiln__lower_holds(common, (double)by))
+    return kiln__lower_refuse(l, KILN_REASON_number_too_large) == 0;
+  *out = by < 0 || by >= bits ? bits : (int)by;
+  return true;
+}
+static int power_of_two(kiln__lowering *l, int like, int exponent) {
+  return kiln_loop_const_i(l->fn, l->nest, kiln__lower_dtype_of(l, like), INT64_C(1) << exponent);
+}
+KILN__LOWER(shift_left) {
+  operands p = inputs(l, node, map, 2, false);
+  int by;
+  if (p.b < 0 || !read_shift(l, node, p.common, &by)) return -1;
+  const int bits = 8 * (int)kiln_dtype_bytes(p.common);
+  if (by == bits) return typed_const(l, p.a, 0);
+  if (by == bits - 1 && p.common != KILN_DTYPE_U8)
+    return kiln__lower_refuse(l, KILN_REASON_no_division);
+  return OP2(mul, p.a, power_of_two(l, p.a, by));
+}
+KILN__LOWER(shift_right) {
+  operands p = inputs(l, node, map, 2, false);
+  int by;
+  if (p.b < 0 || !read_shift(l, node, p.common, &by)) return -1;
+  const int bits = 8 * (int)kiln_dtype_bytes(p.common);
+  const int zero = typed_const(l, p.a, 0), below = OP2(lt, p.a, zero);
+  if (by == bits && p.common == KILN_DTYPE_U8) return zero;
+  if (by >= bits - 1 && p.common != KILN_DTYPE_U8)
+    return SELECT(below, typed_const(l, p.a, -1), zero);
+  division d = {.p = p};
+  d.p.b = power_of_two(l, p.a, by);
+  d.quotient = OP2(quot, p.a, d.p.b);
+  d.rest = OP2(sub, p.a, OP2(mul, d.quotient, d.p.b));
+  return OP2(sub, d.quotient, kiln__lower_cast(l, is_above(l, &d), p.common));
+}
+
+/* Of two vectors: each product of an element of the one with one of the other. */
+KILN__LOWER(outer) {
+  const kiln_dtype common = kiln__lower_promote(node, 0, 2);
+  const kiln_dtype compute = kiln__lower_compute(common);
+  int x[2];
+  if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  for (int i = 0; i < 2; i++) {
+    const kiln_ir_value *vector = kiln_node_input(node, i);
+    if (vector->type->detail->rank != 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+    kiln__lower_map *own = kiln__lower_new_map(l, 1);
+    own->dims[0] = map->dims[i];
+    x[i] = kiln__lower_cast(l, kiln__lower_value(l, vector, own), common);
+    x[i] = kiln__lower_cast(l, x[i], compute);
+  }
+  return finish(l, common == KILN_DTYPE_BOOL ? OP2(and, x[0], x[1]) : OP2(mul, x[0], x[1]), common);
 }
 
 /* Cheap powers of constants, as the interpreter chooses them. */
@@ -277,6 +439,76 @@ KILN__LOWER(isfinite) {
   operands p = inputs(l, node, map, 1, false);
   if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 1);
   return OP2(lt, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
+}
+
+/* Of a sort of number that integers have none of. */
+#define QUESTION(name, expression)                                                          \
+  KILN__LOWER(name) {                                                                       \
+    operands p = inputs(l, node, map, 1, false);                                            \
+    if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0); \
+    return expression;                                                                      \
+  }
+QUESTION(isposinf, OP2(eq, p.a, typed_const(l, p.a, __builtin_inf())))
+QUESTION(isneginf, OP2(eq, p.a, typed_const(l, p.a, -__builtin_inf())))
+KILN__LOWER(signbit) {
+  operands p = inputs(l, node, map, 1, false);
+  int zero = p.common == KILN_DTYPE_BOOL ? -1 : typed_const(l, p.a, 0);
+  if (p.common == KILN_DTYPE_BOOL) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
+  if (kiln_dtype_is_int(p.common, false)) return OP2(lt, p.a, zero);
+  return OP2(lt, OP2(copysign, typed_const(l, p.a, 1), p.a), zero);
+}
+KILN__LOWER(sinc) {
+  operands p = inputs(l, node, map, 1, true);
+  int u = OP2(mul, p.a, typed_const(l, p.a, 3.14159265358979323846));
+  int value = OP2(div, OP1(sin, u), u);
+  return finish(l, SELECT(OP2(eq, u, typed_const(l, u, 0)), typed_const(l, u, 1), value), p.common);
+}
+#define SCALED(name, factor)                                                \
+  KILN__LOWER(name) {                                                       \
+    operands p = inputs(l, node, map, 1, true);                             \
+    return finish(l, OP2(mul, p.a, typed_const(l, p.a, factor)), p.common); \
+  }
+SCALED(deg2rad, 3.14159265358979323846 / 180)
+SCALED(rad2deg, 180 / 3.14159265358979323846)
+
+/* log(x / (1 - x)), of x between eps and 1 - eps where there is an eps. */
+KILN__LOWER(logit) {
+  double eps = -1;
+  if (!kiln__lower_is_none(node, 1) && !kiln__lower_number(l, node, 1, &eps)) return -1;
+  operands p = inputs(l, node, map, 1, true);
+  int x = p.a, one = typed_const(l, x, 1);
+  if (eps != eps) return kiln__lower_refuse(l, KILN_REASON_nan);
+  if (eps >= 0) {
+    int low = typed_const(l, x, eps), high = OP2(sub, one, low);
+    x = SELECT(OP2(lt, x, low), low, SELECT(OP2(gt, x, high), high, x));
+  }
+  return finish(l, OP1(log, OP2(div, x, OP2(sub, one, x))), p.common);
+}
+/* nan, posinf, neginf: None stands for 0 and the greatest numbers of the type. */
+KILN__LOWER(nan_to_num) {
+  operands p = inputs(l, node, map, 1, false);
+  if (kiln_dtype_is_int(p.common, true)) return p.a;
+  const double most = kiln_float_greatest(p.common);
+  double numbers[3] = {0, most, -most};
+  for (int i = 0; i < 3; i++) {
+    const bool given = !kiln__lower_is_none(node, i + 1);
+    if (given && !kiln__lower_number(l, node, i + 1, &numbers[i])) return -1;
+  }
+  int infinity = typed_const(l, p.a, __builtin_inf());
+  int x = SELECT(OP2(eq, p.a, OP1(neg, infinity)), typed_const(l, p.a, numbers[2]), p.a);
+  x = SELECT(OP2(eq, p.a, infinity), typed_const(l, p.a, numbers[1]), x);
+  return finish(l, SELECT(OP2(ne, p.a, p.a), typed_const(l, p.a, numbers[0]), x), p.common);
+}
+KILN__LOWER(round_decimals) {
+  double decimals;
+  if (!kiln__lower_number(l, node, 1, &decimals)) return -1;
+  if (decimals == 0) return kiln__lower_round(l, node, map);
+  operands p = inputs(l, node, map, 1, false);
+  if (kiln_dtype_is_int(p.common, true)) return kiln__lower_refuse(l, KILN_REASON_raises);
+  int scale = typed_const(l, p.a, pow(10, fabs(decimals)));
+  int value = decimals < 0 ? OP2(mul, OP1(round, OP2(div, p.a, scale)), scale)
+                           : OP2(div, OP1(round, OP2(mul, p.a, scale)), scale);
+  return finish(l, value, p.common);
 }
 
 /* -- Selection -- */

@@ -356,6 +356,51 @@ KILN__LOWER_EACH(unbind) {
   return read_at(l, node, map, dim, output);
 }
 
+/* tensor_split(self, sections, dim): the first ones may have one element more. */
+KILN__LOWER_EACH(tensor_split_sections) {
+  int64_t sections;
+  int dim;
+  if (!int_arg(l, node, 1, 1, &sections) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  const kiln_dim size = self_sizes(l, node).sizes[dim];
+  if (sections < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!kiln_dim_is_number(size)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  const int64_t longer = size % sections;
+  return read_from(l, node, map, dim,
+                   output * (size / sections) + (output < longer ? output : longer));
+}
+/* tensor_split(self, indices, dim): parts that begin there. */
+KILN__LOWER_EACH(tensor_split_indices) {
+  ints begins;
+  int dim;
+  if (!ints_arg(l, node, 1, &begins) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  if (output > begins.count) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_dim from =
+      output == 0 ? 0 : place_in(l, self_sizes(l, node).sizes[dim], begins.at[output - 1]);
+  if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  return read_from(l, node, map, dim, from);
+}
+
+/* meshgrid(tensors, indexing): each goes along a dimension of its own; of "xy" the first two along
+ * each other's. */
+KILN__LOWER_EACH(meshgrid) {
+  const kiln_node *list = kiln_node_input(node, 0)->node;
+  bool swaps = false;
+  if (!kiln_node_is(list, KILN_OP_prim_ListConstruct))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (node->input_count > 1) {
+    const kiln_ivalue *how = kiln_ir_value_constant(kiln_node_input(node, 1));
+    if (!how || how->tag != KILN_TAG_STRING) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+    swaps = kiln_str_is(kiln_string_view(how->u.string), "xy") && map->rank > 1;
+  }
+  const kiln_ir_value *vector = kiln_node_input(list, output);
+  const int rank = rank_of(vector);
+  if (rank < 0 || rank > 1 || map->rank != list->input_count)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map *own = kiln__lower_new_map(l, rank);
+  if (rank == 1) own->dims[0] = map->dims[swaps && output < 2 ? 1 - output : output];
+  return kiln__lower_value(l, vector, own);
+}
+
 KILN__LOWER_EACH(list_unpack) { return kiln__lower_item(l, kiln_node_input(node, 0), output, map); }
 
 /* -- Elements in other places -- */
@@ -413,6 +458,37 @@ KILN__LOWER(roll) {
     own->dims[d] = kiln__lower_moved(l, &own->dims[d], side < 0 ? size : 0, shift);
   }
   return read_self(l, node, own);
+}
+
+/* Dimensions, a bit each, from their ends on. */
+static int flipped(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                   uint32_t dims) {
+  const kiln__lower_sizes sizes = self_sizes(l, node);
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  for (int d = 0; d < map->rank; d++) {
+    if (!(dims >> d & 1) || sizes.sizes[d] == 1) continue;
+    const kiln_sum size = kiln_sum_of(l->fn->dims, sizes.sizes[d]);
+    const kiln_dim last = kiln_sum_dim(l->fn->dims, kiln_sum_minus(size, kiln_sum_number(1)));
+    if (!kiln__lower_backward(l, &map->dims[d], last, sizes.sizes[d], &own->dims[d])) return -1;
+  }
+  return read_self(l, node, own);
+}
+KILN__LOWER(flip) {
+  ints dims;
+  uint32_t all = 0;
+  if (!ints_arg(l, node, 1, &dims)) return -1;
+  for (int i = 0; i < dims.count; i++) {
+    const int d = wrap(dims.at[i], map->rank);
+    if (d < 0 || all >> d & 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+    all |= 1u << d;
+  }
+  return flipped(l, node, map, all);
+}
+KILN__LOWER(flipud) {
+  return map->rank < 1 ? kiln__lower_refuse(l, KILN_REASON_raises) : flipped(l, node, map, 1);
+}
+KILN__LOWER(fliplr) {
+  return map->rank < 2 ? kiln__lower_refuse(l, KILN_REASON_raises) : flipped(l, node, map, 2);
 }
 
 /* (.., c*r*r, h, w) as (.., c, h*r, w*r). */

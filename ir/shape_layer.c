@@ -180,26 +180,54 @@ bool kiln__shape_index_select(kiln_shape_query *q) {
   sizes[dim] = index->rank ? index->sizes[0] : 1;
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
-/* index(self, indices) where one is a tensor of integers: its dimensions instead of self's. */
+/* Sizes that are broadcast with those of one tensor more. */
+static bool broadcast_sizes(const kiln_shape_query *q, const kiln_tensor_detail *t, int64_t *sizes,
+                            int *rank) {
+  if (t->rank < 0) return false;
+  if (t->rank > *rank) {
+    memmove(sizes + t->rank - *rank, sizes, sizeof *sizes * (size_t)*rank);
+    for (int d = 0; d < t->rank - *rank; d++) sizes[d] = 1;
+    *rank = t->rank;
+  }
+  int64_t *own = sizes + *rank - t->rank;
+  for (int d = 0; d < t->rank; d++)
+    if (!kiln__shape_broadcast_dim(q->dims, own[d], t->sizes[d], &own[d])) return false;
+  return true;
+}
+/* index(self, indices) where all that are given are tensors of integers: their dimensions instead
+ * of self's, in front where others stand between. */
 bool kiln__shape_index(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = NULL;
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   const kiln_shape_list *list = q->arg_count > 1 ? q->lists[1] : NULL;
-  int64_t sizes[KILN_MAX_RANK];
-  int dim = -1, rank = 0;
+  int64_t sizes[KILN_MAX_RANK], common[KILN_MAX_RANK];
+  int first = -1, last = -1, count = 0, rank = 0, ranks = 0;
   if (!self || !list || !list->tensors || list->count > self->rank) return false;
   for (int i = 0; i < list->count; i++) {
     if (list->known[i]) continue;
-    if (index || !list->tensors[i]) return false;
-    index = list->tensors[i];
-    dim = i;
+    const kiln_tensor_detail *index = list->tensors[i];
+    const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
+    if (!counts || !broadcast_sizes(q, index, common, &ranks)) return false;
+    if (first < 0) first = i;
+    last = i;
+    count++;
   }
-  const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
-  if (!counts || index->rank < 0 || self->rank - 1 + index->rank > KILN_MAX_RANK) return false;
+  if (count == 0 || self->rank - count + ranks > KILN_MAX_RANK) return false;
+  if (last - first != count - 1) first = 0; /* in front, where something stands between */
   for (int d = 0; d < self->rank; d++) {
-    if (d != dim) sizes[rank++] = self->sizes[d];
-    for (int k = 0; d == dim && k < index->rank; k++) sizes[rank++] = index->sizes[k];
+    for (int k = 0; d == first && k < ranks; k++) sizes[rank++] = common[k];
+    if (d >= list->count || list->known[d]) sizes[rank++] = self->sizes[d];
   }
   return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
+/* one_hot(self, classes): a dimension more, where their number is given. */
+bool kiln__shape_one_hot(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], classes;
+  if (!self || self->rank == KILN_MAX_RANK) return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  if (!kiln__shape_int(q, 1, &classes) || classes < 1) classes = KILN_DIM_UNKNOWN;
+  sizes[self->rank] = classes;
+  return kiln__shape_give(q, 0, KILN_DTYPE_I64, self->rank + 1, sizes, true);
 }
 /* take(self, index): the index's sizes. */
 bool kiln__shape_take(kiln_shape_query *q) {
@@ -236,18 +264,49 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }
 /* repeat(self, repeats). */
+static bool repeat(kiln_shape_query *q, const kiln_tensor_detail *self,
+                   const kiln_shape_list *list) {
+  const int rank = self->rank > list->count ? self->rank : list->count;
+  int64_t sizes[KILN_MAX_RANK];
+  for (int d = 0; d < rank; d++) {
+    const int at = d - (rank - self->rank), i = d - (rank - list->count);
+    const int64_t own = at < 0 ? 1 : self->sizes[at];
+    if (i >= 0 && list->known[i] && list->ints[i] < 0) return false;
+    const bool known = i < 0 || list->known[i];
+    sizes[d] = known ? kiln_dim_product(q->dims, own, i < 0 ? 1 : list->ints[i]) : KILN_DIM_UNKNOWN;
+  }
+  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
 bool kiln__shape_repeat(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
-  int64_t sizes[KILN_MAX_RANK];
-  if (!self || !kiln__shape_ints(q, 1, &list) || list.count < self->rank) return false;
-  for (int d = 0; d < list.count; d++) {
-    const int at = d - (list.count - self->rank);
-    const int64_t own = at < 0 ? 1 : self->sizes[at];
-    if (list.known[d] && list.ints[d] < 0) return false;
-    sizes[d] = list.known[d] ? kiln_dim_product(q->dims, own, list.ints[d]) : KILN_DIM_UNKNOWN;
+  return self && kiln__shape_ints(q, 1, &list) && list.count >= self->rank &&
+         repeat(q, self, &list);
+}
+/* The same, with 1 for what is missing. */
+bool kiln__shape_tile(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_shape_list list;
+  return self && kiln__shape_ints(q, 1, &list) && repeat(q, self, &list);
+}
+/* repeat_interleave(self, repeats, dim): of all elements where no dimension is given. */
+bool kiln__shape_repeat_interleave(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], times;
+  kiln_dim numel = 1;
+  int dim;
+  if (!self || self->rank == 0 || !kiln__shape_int(q, 1, &times) || times < 0) return false;
+  for (int d = 0; d < self->rank; d++) {
+    sizes[d] = self->sizes[d];
+    numel = kiln_dim_product(q->dims, numel, sizes[d]);
   }
-  return kiln__shape_give(q, 0, self->dtype, list.count, sizes, true);
+  if (kiln__shape_is_none(q, 2)) {
+    sizes[0] = kiln_dim_product(q->dims, numel, times);
+    return kiln__shape_give(q, 0, self->dtype, 1, sizes, true);
+  }
+  if (!kiln__shape_dim(q, 2, self->rank, &dim)) return false;
+  sizes[dim] = kiln_dim_product(q->dims, sizes[dim], times);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
 /* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
 bool kiln__shape_pad(kiln_shape_query *q) {
@@ -285,6 +344,22 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
     const kiln_sum size = known ? kiln_sum_of(q->dims, sizes[d]) : (kiln_sum){.known = false};
     sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
                                                      : kiln_sum_times(size, known ? r : 1));
+  }
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+}
+bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK], r;
+  if (!self || self->rank < 3 || !kiln__shape_int(q, 1, &r) || r < 1 || r >= 1 << 15) return false;
+  const int n = self->rank - 3;
+  for (int d = 0; d < self->rank; d++) {
+    const kiln_sum size = kiln_sum_of(q->dims, self->sizes[d]);
+    sizes[d] = self->sizes[d];
+    /* Without elements it stays as it is. */
+    if (sizes[d] == 0 || !(sizes[d] == 1 || kiln__shape_is_not_one(q->dims, sizes[d])))
+      return false;
+    if (d == n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_times(size, r * r));
+    if (d > n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, size, r));
   }
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
 }

@@ -263,6 +263,41 @@ bool kiln__shape_div_mode(kiln_shape_query *q) {
   return finish(q, 2, rounds || same ? dtype : KILN_DTYPE_NONE);
 }
 
+/* prelu(self, weight): the weight is one number, or lies along the channels. */
+bool kiln__shape_prelu(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_tensor(q, 0), *weight = kiln__shape_tensor(q, 1);
+  if (!self || !weight || self->rank < 0 || weight->rank < 0 || weight->rank > 1) return false;
+  const bool is_one = weight->rank == 0 || weight->sizes[0] == 1;
+  if (!is_one && (self->rank < 2 || weight->sizes[0] != self->sizes[1])) return false;
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  for (int i = 0; i < self->rank && !is_one; i++) {
+    sizes[i] = i == 1 ? weight->sizes[0] : 1;
+    strides[i] = i == 1 && weight->has_strides ? weight->strides[0] : 0;
+  }
+  kiln_tensor_detail *out = kiln__shape_result(q, 0), along = *weight;
+  along.rank = self->rank;
+  along.sizes = sizes;
+  along.strides = strides;
+  const kiln_tensor_detail *operands[] = {self, is_one ? weight : &along};
+  out->dtype = self->dtype;
+  return kiln__shape_broadcast(q, out, operands, 2);
+}
+
+/* outer(a, b): of a column and a row. */
+bool kiln__shape_outer(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = kiln__shape_tensor(q, 0), *b = kiln__shape_tensor(q, 1);
+  if (!a || !b || a->rank != 1 || b->rank != 1) return false;
+  const int64_t sizes[] = {a->sizes[0], 1}, strides[] = {a->has_strides ? a->strides[0] : 1, 1};
+  kiln_tensor_detail column = *a;
+  column.rank = 2;
+  column.sizes = sizes;
+  column.strides = strides;
+  const kiln_tensor_detail *operands[] = {&column, b};
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = (int16_t)promoted(q, 0, 2);
+  return kiln__shape_broadcast(q, out, operands, 2);
+}
+
 /* masked_fill(self, mask, value): a choice by mask, which is the first operand; self's dtype. */
 bool kiln__shape_masked(kiln_shape_query *q) {
   const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 1), kiln__shape_tensor(q, 0)};

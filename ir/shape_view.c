@@ -208,6 +208,18 @@ static bool resize(kiln_shape_query *q, bool may_copy) {
 bool kiln__shape_view(kiln_shape_query *q) { return resize(q, false); }
 bool kiln__shape_reshape(kiln_shape_query *q) { return resize(q, true); }
 
+/* view_as(self, other), reshape_as. */
+static bool resize_as(kiln_shape_query *q, bool may_copy) {
+  const kiln_tensor_detail *other = kiln__shape_ranked(q, 1);
+  geometry self, to = {0};
+  if (!other || !self_geometry(q, &self)) return false;
+  to.rank = other->rank;
+  for (int i = 0; i < other->rank; i++) to.sizes[i] = other->sizes[i];
+  return finish_view(q, &self, &to, may_copy);
+}
+bool kiln__shape_view_as(kiln_shape_query *q) { return resize_as(q, false); }
+bool kiln__shape_reshape_as(kiln_shape_query *q) { return resize_as(q, true); }
+
 bool kiln__shape_flatten(kiln_shape_query *q) {
   geometry self, to = {0};
   int first, last;
@@ -269,6 +281,50 @@ bool kiln__shape_t(kiln_shape_query *q) {
   if (!self_geometry(q, &g) || g.rank > 2) return false;
   if (g.rank == 2) swap_dims(&g, 0, 1);
   return give(q, &g);
+}
+
+/* mT: the last two; numpy_T: all in reverse. */
+bool kiln__shape_matrix_T(kiln_shape_query *q) {
+  geometry g;
+  if (!self_geometry(q, &g) || g.rank < 2) return false;
+  swap_dims(&g, g.rank - 2, g.rank - 1);
+  return give(q, &g);
+}
+bool kiln__shape_numpy_T(kiln_shape_query *q) {
+  geometry g;
+  if (!self_geometry(q, &g)) return false;
+  for (int i = 0; i < g.rank / 2; i++) swap_dims(&g, i, g.rank - 1 - i);
+  return give(q, &g);
+}
+
+/* movedim(self, source, destination): the others keep their order. */
+bool kiln__shape_movedim(kiln_shape_query *q) {
+  geometry g, to;
+  kiln_shape_list from, at;
+  int order[KILN_MAX_RANK], next = 0;
+  uint64_t taken = 0;
+  if (!self_geometry(q, &g) || !kiln__shape_ints(q, 1, &from) || !kiln__shape_ints(q, 2, &at) ||
+      from.count != at.count) {
+    return false;
+  }
+  for (int d = 0; d < g.rank; d++) order[d] = -1;
+  for (int i = 0; i < from.count; i++) {
+    const int64_t a = from.ints[i] < 0 ? from.ints[i] + g.rank : from.ints[i];
+    const int64_t b = at.ints[i] < 0 ? at.ints[i] + g.rank : at.ints[i];
+    const bool known = from.known[i] && at.known[i];
+    if (!known || a < 0 || a >= g.rank || b < 0 || b >= g.rank) return false;
+    if (taken >> a & 1 || order[b] >= 0) return false;
+    taken |= UINT64_C(1) << a;
+    order[b] = (int)a;
+  }
+  to = g;
+  for (int d = 0; d < g.rank; d++) {
+    while (order[d] < 0 && taken >> next & 1) next++;
+    const int own = order[d] < 0 ? next++ : order[d];
+    to.sizes[d] = g.sizes[own];
+    to.strides[d] = g.strides[own];
+  }
+  return give(q, &to);
 }
 
 bool kiln__shape_permute(kiln_shape_query *q) {
@@ -361,6 +417,67 @@ bool kiln__shape_squeeze(kiln_shape_query *q) {
   return give(q, &g);
 }
 
+/* squeeze(self, dims). */
+bool kiln__shape_squeeze_dims(kiln_shape_query *q) {
+  geometry g;
+  kiln_shape_list dims;
+  uint64_t out = 0;
+  if (!self_geometry(q, &g) || !kiln__shape_ints(q, 1, &dims)) return false;
+  for (int i = 0; i < dims.count; i++) {
+    const int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + g.rank : dims.ints[i];
+    if (!dims.known[i] || dim < 0 || dim >= g.rank || !kiln_dim_is_number(g.sizes[dim]))
+      return false;
+    out |= UINT64_C(1) << dim;
+  }
+  for (int i = g.rank - 1; i >= 0; i--)
+    if (out >> i & 1 && g.sizes[i] == 1) remove_dim(&g, i);
+  return give(q, &g);
+}
+
+/* diagonal(self, offset, dim1, dim2): the last dimension goes along both. */
+bool kiln__shape_diagonal(kiln_shape_query *q) {
+  geometry g;
+  int64_t offset;
+  int a, b;
+  if (!self_geometry(q, &g) || g.rank < 2 || !kiln__shape_int(q, 1, &offset) ||
+      !kiln__shape_dim(q, 2, g.rank, &a) || !kiln__shape_dim(q, 3, g.rank, &b) || a == b) {
+    return false;
+  }
+  kiln_dim length = offset == 0 && g.sizes[a] == g.sizes[b] ? g.sizes[a] : KILN_DIM_UNKNOWN;
+  if (kiln_dim_is_number(g.sizes[a]) && kiln_dim_is_number(g.sizes[b])) {
+    const int64_t rows = offset < 0 ? g.sizes[a] + offset : g.sizes[a];
+    const int64_t columns = offset > 0 ? g.sizes[b] - offset : g.sizes[b];
+    const int64_t least = rows < columns ? rows : columns;
+    length = least < 0 ? 0 : least;
+  }
+  const kiln_dim stride =
+      g.has_strides ? kiln_dim_plus(q->dims, g.strides[a], g.strides[b]) : KILN_DIM_UNKNOWN;
+  remove_dim(&g, a > b ? a : b);
+  remove_dim(&g, a > b ? b : a);
+  insert_dim(&g, g.rank, length, stride);
+  return give(q, &g);
+}
+
+/* unfold(self, dim, size, step): windows, of which the last dimension has the elements. */
+bool kiln__shape_unfold(kiln_shape_query *q) {
+  geometry g;
+  int64_t size, step;
+  int dim;
+  if (!self_geometry(q, &g) || g.rank < 1 || g.rank == KILN_MAX_RANK ||
+      !kiln__shape_dim(q, 1, g.rank, &dim) || !kiln__shape_int(q, 2, &size) ||
+      !kiln__shape_int(q, 3, &step) || size < 0 || step < 1) {
+    return false;
+  }
+  const kiln_sum rest = kiln_sum_minus(kiln_sum_of(q->dims, g.sizes[dim]), kiln_sum_number(size));
+  if (!kiln_sum_is_natural(q->dims, rest)) return false;
+  const kiln_sum windows = kiln_sum_plus(kiln_sum_divided(q->dims, rest, step), kiln_sum_number(1));
+  const kiln_dim stride = g.has_strides ? g.strides[dim] : KILN_DIM_UNKNOWN;
+  insert_dim(&g, g.rank, size, stride);
+  g.sizes[dim] = kiln_sum_dim(q->dims, windows);
+  if (g.has_strides) g.strides[dim] = kiln_dim_product(q->dims, stride, step);
+  return give(q, &g);
+}
+
 /* -- Parts -- */
 
 bool kiln__shape_select_int(kiln_shape_query *q) {
@@ -438,85 +555,6 @@ bool kiln__shape_narrow(kiln_shape_query *q) {
   const bool known = kiln__shape_sum(q, 3, &length) && kiln_sum_is_natural(q->dims, length);
   g.sizes[dim] = known ? kiln_sum_dim(q->dims, length) : KILN_DIM_UNKNOWN;
   return give(q, &g);
-}
-
-/* `count` pieces of size `step` along `dim`, the last one of another. */
-static bool give_pieces(kiln_shape_query *q, const geometry *self, int dim, kiln_dim step,
-                        kiln_dim last, int64_t count) {
-  enum { MAX_PIECES = 1024 };
-  if (count > MAX_PIECES) return false;
-  geometry g = *self;
-  kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
-  for (int i = 0; i < (int)count; i++) {
-    g.sizes[dim] = i + 1 < (int)count ? step : last;
-    give(q, &g);
-    elems[i] = q->outs[0];
-  }
-  q->outs[0] = KILN_TENSOR_DETAIL_ANY; /* the result is a list */
-  q->elems = elems;
-  q->elem_count = (int)count;
-  return true;
-}
-
-static bool pieces_of(const kiln_shape_query *q, geometry *g, int *dim) {
-  return self_geometry(q, g) && g->rank > 0 && kiln__shape_dim(q, 2, g->rank, dim) &&
-         kiln_dim_is_known(g->sizes[*dim]);
-}
-
-/* Of numbers. */
-static bool give_split(kiln_shape_query *q, const geometry *g, int dim, int64_t step) {
-  const int64_t size = g->sizes[dim], count = size / step + (size % step != 0);
-  if (count == 0) return give_pieces(q, g, dim, step, 0, 1);
-  return give_pieces(q, g, dim, step, size - (count - 1) * step, count);
-}
-
-/* chunk(self, chunks, dim). */
-bool kiln__shape_chunk(kiln_shape_query *q) {
-  geometry g;
-  int dim;
-  int64_t chunks;
-  if (!pieces_of(q, &g, &dim) || !kiln__shape_int(q, 1, &chunks) || chunks < 1) return false;
-  const kiln_dim size = g.sizes[dim];
-  if (!kiln_dim_is_number(size)) {
-    kiln_dim step, last;
-    return kiln__shape_chunks(q->dims, size, chunks, &step, &last) &&
-           give_pieces(q, &g, dim, step, last, chunks);
-  }
-  const int64_t step = size / chunks + (size % chunks != 0);
-  return step == 0 ? give_pieces(q, &g, dim, 0, 0, chunks) : give_split(q, &g, dim, step);
-}
-
-/* split(self, split_size, dim): of expressions where the pieces are equal. */
-bool kiln__shape_split(kiln_shape_query *q) {
-  geometry g;
-  int dim;
-  kiln_sum step;
-  int64_t number;
-  if (!pieces_of(q, &g, &dim) || !kiln__shape_sum(q, 1, &step)) return false;
-  const kiln_dim size = g.sizes[dim];
-  if (kiln_dim_is_number(size) && kiln__shape_int(q, 1, &number))
-    return number > 0 && give_split(q, &g, dim, number);
-  const kiln_sum count = kiln_sum_quotient(q->dims, kiln_sum_of(q->dims, size), step);
-  const kiln_dim piece = kiln_sum_dim(q->dims, step);
-  return count.known && count.count == 0 && count.constant > 0 &&
-         give_pieces(q, &g, dim, piece, piece, count.constant);
-}
-
-bool kiln__shape_unbind(kiln_shape_query *q) {
-  geometry g;
-  int dim;
-  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
-  int64_t count = g.sizes[dim];
-  enum { MAX_PIECES = 1024 };
-  if (!kiln_dim_is_number(count) || count > MAX_PIECES) return false;
-  remove_dim(&g, dim);
-  kiln_tensor_detail *elems = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, count);
-  give(q, &g);
-  for (int i = 0; i < (int)count; i++) elems[i] = q->outs[0];
-  q->outs[0] = KILN_TENSOR_DETAIL_ANY;
-  q->elems = elems;
-  q->elem_count = (int)count;
-  return true;
 }
 
 /* -- The same elements -- */

@@ -297,6 +297,27 @@ LLVMValueRef kiln__llvm_emit_join(kiln__llvm_emitter *e, kiln_loop_opcode op, ki
   }
 }
 
+static LLVMValueRef whole(const kiln__llvm_emitter *e, kiln_dtype dtype, int64_t value) {
+  LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, dtype);
+  return splat_constant(e, LL->ConstInt(type, (unsigned long long)value, 1));
+}
+/* The machine traps where a divisor is 0, or the quotient is the first that is too large. */
+static LLVMValueRef emit_quotient(const kiln__llvm_emitter *e, kiln_dtype dtype, LLVMValueRef a,
+                                  LLVMValueRef b) {
+  LLVMTypeRef type = LL->TypeOf(a);
+  LLVMValueRef zero = LL->ConstNull(type), one = whole(e, dtype, 1);
+  LLVMValueRef none = LL->BuildICmp(BUILD, LLVMIntEQ, b, zero, "");
+  LLVMValueRef by = LL->BuildSelect(BUILD, none, one, b, "");
+  if (is_unsigned(dtype))
+    return LL->BuildSelect(BUILD, none, zero, LL->BuildBinOp(BUILD, LLVMUDiv, a, by, ""), "");
+  LLVMValueRef back = LL->BuildICmp(BUILD, LLVMIntEQ, b, whole(e, dtype, -1), "");
+  by = LL->BuildSelect(BUILD, back, one, by, "");
+  LLVMValueRef value = LL->BuildBinOp(BUILD, LLVMSDiv, a, by, "");
+  LLVMValueRef minus = LL->BuildBinOp(BUILD, LLVMSub, zero, a, "");
+  value = LL->BuildSelect(BUILD, back, minus, value, "");
+  return LL->BuildSelect(BUILD, none, zero, value, "");
+}
+
 static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *inst) {
   LLVMTypeRef type = kiln__llvm_emit_vector_type(e, inst->dtype);
   bool is_float = kiln_loop_class(inst->dtype) == KILN_LOOP_CLASS_F;
@@ -316,6 +337,7 @@ static LLVMValueRef emit_custom(kiln__llvm_emitter *e, const kiln_loop_inst *ins
     case KILN_LOOP_copysign:
       return fence(e, kiln__llvm_emit_intrinsic(e, "llvm.copysign", &type, 1, args, 2),
                    inst->dtype);
+    case KILN_LOOP_quot: return emit_quotient(e, inst->dtype, args[0], args[1]);
     case KILN_LOOP_neg:
       if (is_float) return LL->BuildFNeg(BUILD, args[0], "");
       return LL->BuildBinOp(BUILD, LLVMSub, LL->ConstNull(type), args[0], "");

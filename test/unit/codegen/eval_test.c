@@ -65,6 +65,7 @@ static uint64_t int_of(kiln_loop_opcode op, kiln_dtype dtype, int64_t a, int64_t
     case KILN_LOOP_add: return u + v;
     case KILN_LOOP_sub: return u - v;
     case KILN_LOOP_mul: return u * v;
+    case KILN_LOOP_quot: return b == 0 ? 0 : b == -1 ? 0 - u : (uint64_t)(a / b);
     case KILN_LOOP_neg: return 0 - u;
     case KILN_LOOP_abs: return a < 0 ? 0 - u : u;
     case KILN_LOOP_min: return a < b ? u : v;

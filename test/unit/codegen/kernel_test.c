@@ -25,7 +25,7 @@ static const kiln_loop_opcode float_ops[] = {
     KILN_LOOP_pow};
 static const kiln_loop_opcode int_ops[] = {
     KILN_LOOP_add, KILN_LOOP_sub, KILN_LOOP_mul, KILN_LOOP_neg, KILN_LOOP_abs, KILN_LOOP_min,
-    KILN_LOOP_max, KILN_LOOP_and, KILN_LOOP_or,  KILN_LOOP_xor, KILN_LOOP_not};
+    KILN_LOOP_max, KILN_LOOP_and, KILN_LOOP_or,  KILN_LOOP_xor, KILN_LOOP_not, KILN_LOOP_quot};
 static const kiln_loop_opcode bool_ops[] = {KILN_LOOP_and, KILN_LOOP_or, KILN_LOOP_xor,
                                             KILN_LOOP_not};
 static const kiln_loop_opcode compare_ops[] = {KILN_LOOP_eq, KILN_LOOP_ne, KILN_LOOP_lt,

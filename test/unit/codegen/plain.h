@@ -78,6 +78,7 @@ static inline int64_t plain_int(kiln_loop_opcode op, kiln_dtype dtype, int64_t a
     case KILN_LOOP_add: return plain_wrap(dtype, u + v);
     case KILN_LOOP_sub: return plain_wrap(dtype, u - v);
     case KILN_LOOP_mul: return plain_wrap(dtype, u * v);
+    case KILN_LOOP_quot: return b == 0 ? 0 : plain_wrap(dtype, b == -1 ? 0 - u : (uint64_t)(a / b));
     case KILN_LOOP_neg: return plain_wrap(dtype, 0 - u);
     case KILN_LOOP_abs: return plain_wrap(dtype, a < 0 ? 0 - u : u);
     case KILN_LOOP_min: return a < b ? a : b;

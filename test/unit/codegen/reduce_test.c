@@ -313,7 +313,7 @@ static int random_step(kernel *k, kiln_loop_nest *nest, int a, int b) {
       KILN_LOOP_sqrt, KILN_LOOP_floor, KILN_LOOP_ceil, KILN_LOOP_round, KILN_LOOP_trunc};
   static const kiln_loop_opcode ints[] = {
       KILN_LOOP_add, KILN_LOOP_sub, KILN_LOOP_mul, KILN_LOOP_min, KILN_LOOP_max, KILN_LOOP_and,
-      KILN_LOOP_or,  KILN_LOOP_xor, KILN_LOOP_neg, KILN_LOOP_abs, KILN_LOOP_not};
+      KILN_LOOP_or,  KILN_LOOP_xor, KILN_LOOP_neg, KILN_LOOP_abs, KILN_LOOP_not, KILN_LOOP_quot};
   static const kiln_loop_opcode bools[] = {KILN_LOOP_and, KILN_LOOP_or, KILN_LOOP_xor,
                                            KILN_LOOP_not};
   static const kiln_loop_opcode compares[] = {KILN_LOOP_eq, KILN_LOOP_ne, KILN_LOOP_lt,

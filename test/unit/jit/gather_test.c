@@ -160,6 +160,32 @@ static void test_index(void **state) {
   run_forms(graph, KILN_DTYPE_I32, beyond, 2);
 }
 
+/* Two indices of a table, which are broadcast to each other; and a number of a class. */
+static void test_several(void **state) {
+  (void)state;
+  static const int64_t beyond[] = {TABLE, -TABLE - 1, INT64_MIN, INT64_MAX};
+  static const int64_t wrong[] = {TABLE, -1, INT64_MIN, INT64_MAX};
+  static const char places[] = "graph(%w : Tensor, %ids : Tensor, %x : Tensor, %g : Tensor):\n"
+                               "  %0 : int = prim::Constant[value=0]()\n"
+                               "  %1 : int = prim::Constant[value=1]()\n"
+                               "  %i : Tensor = aten::select(%ids, %0, %1)\n"
+                               "  %at : Tensor?[] = prim::ListConstruct(%ids, %i)\n"
+                               "  %a : Tensor = aten::index(%w, %at)\n"
+                               "  %b : Tensor = aten::exp(%a)\n"
+                               "  %c : Tensor = aten::neg(%b)\n"
+                               "  return (%c)\n";
+  static const char classes[] = "graph(%w : Tensor, %ids : Tensor, %x : Tensor, %g : Tensor):\n"
+                                "  %0 : int = prim::Constant[value=0]()\n"
+                                "  %8 : int = prim::Constant[value=8]()\n"
+                                "  %a : Tensor = aten::one_hot(%ids, %8)\n"
+                                "  %b : Tensor = aten::mul(%a, %g)\n"
+                                "  %c : Tensor = aten::exp(%b)\n"
+                                "  return (%c)\n";
+  run_forms(places, KILN_DTYPE_I64, beyond, 4);
+  run_forms(places, KILN_DTYPE_I32, beyond, 2);
+  run_forms(classes, KILN_DTYPE_I64, wrong, 4);
+}
+
 /* A slice of what is gathered: the elements that nobody needs may have bad indices all the same, so
  * that there is no kernel of both. */
 static void test_all_are_seen(void **state) {
@@ -239,6 +265,7 @@ static void test_sizes_alone(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_embedding), cmocka_unit_test(test_places), cmocka_unit_test(test_index),
-      cmocka_unit_test(test_all_are_seen), cmocka_unit_test(test_sizes_alone)};
+      cmocka_unit_test(test_several), cmocka_unit_test(test_all_are_seen),
+      cmocka_unit_test(test_sizes_alone)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
