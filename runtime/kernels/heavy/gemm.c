@@ -35,6 +35,13 @@ static bool packs_left(const kiln_gemm_args *g, size_t item) {
   return g->n >= 4 * panel && g->a_row * (int64_t)item % 2048 == 0;
 }
 
+/* A and B are both read along k. As they are, B is copied by panels, for each block of rows;
+ * swapped, A is, and the tiles are transposed on their way to C. */
+static bool copies_less_swapped(const kiln_gemm_args *g) {
+  const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+  return m < n && m * (k + n) < n * k;
+}
+
 static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item) {
   kiln_gemm_plan plan = {0};
   const bool few_rows = g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
@@ -47,7 +54,7 @@ static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item) {
   if (g->b_col == 1) {
     plan.swap = g->c_row == 1 && g->c_col != 1 && g->a_row == 1;
   } else {
-    plan.swap = g->a_row == 1 || g->m < g->n;
+    plan.swap = g->a_row == 1 || copies_less_swapped(g);
   }
   const kiln_gemm_args s = kiln__gemm_planned(g, &plan);
   plan.axpy = s.b_col == 1 && s.m <= KILN_GEMM_AXPY_ROWS && s.n * (int64_t)item >= 64;

@@ -20,13 +20,37 @@ static kiln_tensor *pair_distance(kiln__composite *r, kiln_tensor *a, kiln_tenso
 KILN_COMPOSITE(pairwise_distance) {
   return pair_distance(r, SELF, ARG(1), args[2], args[3], kiln_arg_bool(args, 4));
 }
-/* x1 [..., P, M], x2 [..., R, M], p */
+/* Of two matrices, by |a|^2 + |b|^2 - 2 a b: one product instead of a difference for each pair.
+ * What is small beside the norms is lost, as in PyTorch. */
+static kiln_tensor *by_product(kiln__composite *r, kiln_tensor *a, kiln_tensor *b) {
+  kiln_tensor *norms[2], *x[] = {a, b};
+  for (int i = 0; i < 2; i++) {
+    kiln_tensor *t = KILN_STEP(r, mul, T(x[i]), T(x[i]));
+    norms[i] = KILN_STEP(r, sum_dim, T(t), INTS(-1), B(true), NONE);
+  }
+  kiln_tensor *sum =
+      KILN_STEP(r, add, T(norms[0]), T(KILN_STEP(r, transpose, T(norms[1]), I(-2), I(-1))), I(1));
+  kiln_tensor *products =
+      KILN_STEP(r, matmul, T(a), T(KILN_STEP(r, transpose, T(b), I(-2), I(-1))));
+  kiln_tensor *t = KILN_STEP(r, sub, T(sum), T(products), I(2));
+  return KILN_STEP(r, sqrt, T(KILN_STEP(r, clamp_min, T(t), I(0))));
+}
+enum { IF_MANY, BY_PRODUCT, MANY = 25 }; /* compute_mode; rows */
+
+/* x1 [..., P, M], x2 [..., R, M], p, compute_mode */
 KILN_COMPOSITE(cdist) {
   const int ra = kiln_tensor_rank(SELF), rb = kiln_tensor_rank(ARG(1));
   if (ra < 2 || rb < 2 || kiln__composite_size(SELF, -1) != kiln__composite_size(ARG(1), -1)) {
     return FAIL(r, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
                 (long long)kiln__composite_size(SELF, -1),
                 (long long)kiln__composite_size(ARG(1), -1));
+  }
+  const int64_t mode = kiln_arg_is_none(args, 3) ? IF_MANY : kiln_arg_int(args, 3);
+  const bool many =
+      kiln__composite_size(SELF, -2) > MANY || kiln__composite_size(ARG(1), -2) > MANY;
+  if (kiln_arg_float(args, 2) == 2 && SELF->numel > 0 && ARG(1)->numel > 0 &&
+      (mode == BY_PRODUCT || (mode == IF_MANY && many))) {
+    return by_product(r, SELF, ARG(1));
   }
   kiln_tensor *a = KILN_STEP(r, unsqueeze, T(SELF), I(-2));
   kiln_tensor *b = KILN_STEP(r, unsqueeze, T(ARG(1)), I(-3));

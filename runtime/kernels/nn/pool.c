@@ -217,6 +217,23 @@ static void max_windows(const kiln__nn *nn, const pool *p, int64_t *index) {
   max_run run = {nn, p, index};
   for_planes(nn, p, max_windows_of, &run);
 }
+/* Results of a row whose windows lie apart: no vectors. The order of KILN_PW_maximum. */
+#define MAX_ALONG(name, type)                                               \
+  static void name(const pool *p, const void *row, void *out) {             \
+    const type *from = row;                                                 \
+    const int64_t windows = p->out[2], k = p->k[2], apart = p->dilation[2]; \
+    for (int64_t i = 0; i < windows; i++, from += p->stride[2]) {           \
+      type best = *from;                                                    \
+      for (int64_t j = 1; j < k; j++) {                                     \
+        const type value = from[j * apart];                                 \
+        const type most = value > best ? value : best;                      \
+        best = value != value ? value : most;                               \
+      }                                                                     \
+      ((type *)out)[i] = best;                                              \
+    }                                                                       \
+  }
+MAX_ALONG(max_along_f32, float)
+MAX_ALONG(max_along_f64, double)
 typedef struct max_rows {
   const kiln__nn *nn;
   const pool *p;
@@ -228,15 +245,22 @@ static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
   const max_rows *m = data;
   const kiln__nn *nn = m->nn;
   const pool *p = m->p;
-  const int64_t item = (int64_t)nn->item, step = p->stride[2] * item, width = p->in[2];
+  const int64_t item = (int64_t)nn->item, width = p->in[2];
   char *row = m->rows + worker * m->length * item;
   for (int64_t i = 0; i < m->length; i++) kiln__nn_set(nn, row, i, -(double)INFINITY);
   const int64_t work = 16 + width * p->k[1] + p->out[2] * p->k[2];
+  void (*along)(const pool *, const void *, void *) =
+      nn->dtype == KILN_DTYPE_F64 ? max_along_f64 : max_along_f32;
+  const bool is_alone = p->k[1] == 1 && p->pad[1] == 0 && m->length == width && p->stride[2] > 1;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = begin * p->out[1]; i < end * p->out[1]; i++) {
     if (kiln_budget_spent(&left, work / 8)) return;
     const char *plane = p->data + i / p->out[1] * p->in[1] * width * item;
     char *inside = row + p->pad[2] * item, *out = p->to + i * p->out[2] * item;
+    if (is_alone) { /* its own row has no padding: nothing to copy */
+      along(p, plane + i % p->out[1] * p->stride[1] * width * item, out);
+      continue;
+    }
     bool any = false;
     for (int64_t k = 0; k < p->k[1]; k++) {
       const int64_t y = i % p->out[1] * p->stride[1] - p->pad[1] + k * p->dilation[1];
@@ -246,12 +270,13 @@ static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
       any = true;
     }
     for (int64_t x = 0; !any && x < width; x++) kiln__nn_set(nn, inside, x, -(double)INFINITY);
+    if (p->stride[2] > 1) {
+      along(p, row, out);
+      continue;
+    }
     for (int64_t k = 0; k < p->k[2]; k++) {
-      char *from = row + k * p->dilation[2] * item;
-      char *operands[] = {out, from, k ? out : from};
-      const int64_t strides[] = {item, step, k ? item : step};
-      kiln_pw_params params = {0};
-      nn->call->dispatch->loops[nn->ctype][KILN_PW_maximum](operands, strides, p->out[2], &params);
+      const char *from = row + k * p->dilation[2] * item;
+      kiln__nn_loop2(nn, KILN_PW_maximum, out, from, k ? out : from, true, p->out[2]);
     }
   }
 }

@@ -1,7 +1,7 @@
 /* f64_isa.c: the pointwise loops on double. */
 #include <math.h>
 
-#include "runtime/kernels/dispatch.h"
+#include "runtime/kernels/isa.h"
 #include "runtime/math/math.h"
 
 #define FN(name) name
@@ -12,5 +12,9 @@
 #define KILN_PW_VU kiln_f64v_u
 #define KILN_PW_VI kiln_i64v
 #define KILN_PW_V_SUFFIX _f64v
-#include "runtime/kernels/pointwise/float_functors.h"
+static inline double hypot_of(double x, double y) { return hypot(x, y); }
+static inline kiln_f64v erfinv_of(kiln_f64v x) {
+  for (int i = 0; i < KILN_MATH_LANES_F64; i++) x[i] = kiln__erfinv(x[i]);
+  return x;
+}
 #include "runtime/kernels/pointwise/loops.h"

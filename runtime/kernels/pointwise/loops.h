@@ -194,6 +194,8 @@ static __attribute__((noinline)) void vector_scatter(char *base, int64_t stride,
     }                                                                \
   }
 
+#include "runtime/kernels/pointwise/float_quotients.h"
+
 static inline V softplus_of(V x) {
   /* log(1 + e^x), without overflow. */
   return VSEL(x > 0, x, VK(0)) + VF(log1p)(VF(exp)(-VABS(x)));

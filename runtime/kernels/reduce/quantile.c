@@ -2,18 +2,31 @@
 #include <math.h>
 
 #include "runtime/kernels/composite.h"
-
-/* -- Under a mask: indices are clamped into the dimensions, in their order -- */
-
-enum { PLACE = 16 }; /* what finding a place takes, in items of a budget */
+#include "runtime/kernels/reduce/order.h"
 
 /* -- Quantiles -- */
 
-/* self, q, dim, keepdim, interpolation; along the last dimension after a sort */
+enum { FEW = 4 }; /* up to so many levels their neighbours are selected, else rows are sorted */
+
+/* Elements `below` and `above`, which is that or the next, of the n of a row in their order. */
+static void neighbours(const double *row, int64_t *order, int64_t n, int64_t below, int64_t above,
+                       int64_t *left, double *lower, double *upper) {
+  const kiln__keys keys = {.real = row, .left = left};
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  kiln__order_first(&keys, order, n, below + 1, false);
+  *lower = *upper = row[order[below]];
+  if (above == below) return;
+  *upper = INFINITY;
+  for (int64_t i = above; i < n; i++) {
+    if (row[order[i]] < *upper) *upper = row[order[i]];
+  }
+}
+/* self, q, dim, keepdim, interpolation; along the last dimension */
 static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool skip_nan) {
   const kiln_str way = kiln_arg_str(args, 4);
   kiln_tensor *t = SELF, *q = args[1].tag == KILN_TAG_TENSOR ? args[1].u.tensor : NULL, *result;
-  kiln_tensor *levels = kiln__composite_operand(r, args[1], KILN_DTYPE_F64), *level_data, *dense;
+  kiln_tensor *levels = kiln__composite_operand(r, args[1], KILN_DTYPE_F64), *level_data, *dense,
+              *places;
   const kiln_dtype dtype = kiln_tensor_dtype(t);
   const int rank = kiln_tensor_rank(t), q_rank = q ? kiln_tensor_rank(q) : 0;
   const bool flat = kiln_arg_is_none(args, 2), keep = kiln_arg_bool(args, 3);
@@ -33,19 +46,21 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     if (!gone || keep) sizes[out_rank++] = gone ? 1 : kiln_tensor_sizes(t)[d];
   }
   const int64_t n = flat ? t->numel : kiln__composite_size(t, dim), rows = t->numel / n;
+  KILN_ASSERT(levels);
+  const bool few = levels->numel <= FEW;
   if (flat) {
     t = kiln__composite_flat(r, t);
   } else if (rank > 0) { /* the others keep their order */
     t = KILN_STEP(r, movedim, T(t), I(dim), I(-1));
   }
-  t = KILN_STEP(r, sort_stable, T(t), B(true), I(-1), B(false));
+  if (!few) t = KILN_STEP(r, sort_stable, T(t), B(true), I(-1), B(false));
   const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &dense);
   const double *level = kiln__composite_read(r, levels, KILN_DTYPE_F64, &level_data);
   double *to = kiln__composite_new(r, KILN_DTYPE_F64, out_rank, sizes, &result);
+  int64_t *order = kiln__composite_new(r, KILN_DTYPE_I64, 1, &n, &places);
   if (r->status) return NULL;
-  KILN_ASSERT(levels);
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t e = 0; e < levels->numel * rows && !kiln_budget_spent(&left, PLACE); e++) {
+  for (int64_t e = 0; e < levels->numel * rows && !kiln_budget_spent(&left, n); e++) {
     const double *row = x + e % rows * n, p = level[e / rows];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {
@@ -55,7 +70,7 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
                       : "quantile() q must be in the range [0, 1] but got %g",
                   p);
     }
-    while (count > 0 && row[count - 1] != row[count - 1]) count--;
+    for (int64_t i = 0; i < n; i++) count -= row[i] != row[i];
     if (count == 0 || (!skip_nan && count < n)) {
       to[e] = NAN;
       continue;
@@ -63,16 +78,18 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     const double at = p * (double)(count - 1);
     const int64_t below = (int64_t)floor(at), above = (int64_t)ceil(at);
     const double rest = at - (double)below;
+    double lower = row[below], upper = row[above];
+    if (few) neighbours(row, order, n, below, above, &left, &lower, &upper);
     if (kiln_str_is(way, "lower"))
-      to[e] = row[below];
+      to[e] = lower;
     else if (kiln_str_is(way, "higher"))
-      to[e] = row[above];
+      to[e] = upper;
     else if (kiln_str_is(way, "nearest"))
-      to[e] = row[(int64_t)nearbyint(at)];
+      to[e] = (int64_t)nearbyint(at) == below ? lower : upper;
     else if (kiln_str_is(way, "midpoint"))
-      to[e] = row[below] + (row[above] - row[below]) * (rest > 0 ? 0.5 : 0);
+      to[e] = lower + (upper - lower) * (rest > 0 ? 0.5 : 0);
     else
-      to[e] = row[below] + (row[above] - row[below]) * rest;
+      to[e] = lower + (upper - lower) * rest;
   }
   return kiln__composite_to(r, result, dtype);
 }

@@ -98,8 +98,28 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BYTES = 512, ROWS_AT_ONCE = 4 };
                                     int64_t columns, const T *shift) {                            \
     A lanes[LANES][COLUMN_BYTES / sizeof(A)];                                                     \
     const int64_t used = rows < LANES ? rows : LANES, apart = LANES * row_stride;                 \
+    const int64_t half = LANES / 2, fresh = rows <= LANES && !shift ? used : 0;                   \
     for (int64_t c = 0; c < columns; c++) lanes[0][c] = (A)(neutral);                             \
-    for (int64_t r = 0; r < rows; r += ROWS_AT_ONCE * LANES) {                                    \
+    for (int64_t j = 0; j < fresh && j < half; j++) {                                             \
+      const T *p = (const T *)(src + j * row_stride);                                             \
+      const T *q = j + half < used ? (const T *)(src + (j + half) * row_stride) : NULL;           \
+      A *restrict to = lanes[j];                                                                  \
+      if (q) {                                                                                    \
+        KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                        \
+          const T s = 0;                                                                          \
+          A sum = (A)(neutral), other;                                                            \
+          (void)s;                                                                                \
+          TAKE(T, A, STEP, q[c])                                                                  \
+          other = sum, sum = (A)(neutral);                                                        \
+          TAKE(T, A, STEP, p[c])                                                                  \
+          const A acc = sum, x = other;                                                           \
+          to[c] = (A)(FOLD);                                                                      \
+        }                                                                                         \
+      } else {                                                                                    \
+        NAME(op##_lane, tag)(to, (const char *)p, 1, 0, columns, NULL, true);                     \
+      }                                                                                           \
+    }                                                                                             \
+    for (int64_t r = 0; !fresh && r < rows; r += ROWS_AT_ONCE * LANES) {                          \
       for (int64_t j = 0; j < used && r + j < rows; j++) {                                        \
         const int64_t left = (rows - r - j + LANES - 1) / LANES;                                  \
         const int64_t count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE;                          \
@@ -110,7 +130,7 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BYTES = 512, ROWS_AT_ONCE = 4 };
           NAME(op##_lane, tag)(lanes[j], from, count, apart, columns, NULL, r == 0);              \
       }                                                                                           \
     }                                                                                             \
-    for (int64_t w = LANES / 2; w > 0; w /= 2) {                                                  \
+    for (int64_t w = fresh ? half / 2 : half; w > 0; w /= 2) {                                    \
       for (int64_t j = 0; j < w && j + w < used; j++) {                                           \
         A *restrict to = lanes[j];                                                                \
         KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                        \
@@ -144,13 +164,17 @@ enum { LANES = KILN_REDUCE_LANES, COLUMN_BYTES = 512, ROWS_AT_ONCE = 4 };
 /* GCC makes no good vectors of several selections in a row. */
 #define DEFINE_SELECT(...) DEFINE_REDUCE_OF(true, false, __VA_ARGS__)
 
+/* In two steps, the first of which is an instruction. */
+#define EXTREME(T, than)                 \
+  ({                                     \
+    const T most = acc than x ? acc : x; \
+    acc != acc ? acc : most;             \
+  })
 #define FLOAT_REDUCE(tag, T, FABS)                                               \
   DEFINE_REDUCE(sum, tag, T, T, 0, acc + x, acc + x)                             \
   DEFINE_REDUCE(prod, tag, T, T, 1, acc *x, acc *x)                              \
-  DEFINE_SELECT(max, tag, T, T, -INFINITY, ((acc > x) | (acc != acc)) ? acc : x, \
-                ((acc > x) | (acc != acc)) ? acc : x)                            \
-  DEFINE_SELECT(min, tag, T, T, INFINITY, ((acc < x) | (acc != acc)) ? acc : x,  \
-                ((acc < x) | (acc != acc)) ? acc : x)                            \
+  DEFINE_SELECT(max, tag, T, T, -INFINITY, EXTREME(T, >), EXTREME(T, >))         \
+  DEFINE_SELECT(min, tag, T, T, INFINITY, EXTREME(T, <), EXTREME(T, <))          \
   DEFINE_REDUCE(sumsq, tag, T, T, 0, acc + (x - s) * (x - s), acc + x)           \
   DEFINE_REDUCE(sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                    \
   DEFINE_REDUCE(any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \

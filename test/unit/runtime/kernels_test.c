@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/half.h"
-#include "runtime/kernels/dispatch.h"
+#include "runtime/kernels/isa.h"
 #include "runtime/kernels/reduce/reduce.h"
 #include "test/unit/unit.h"
 
@@ -266,6 +266,49 @@ static void test_extremes(void **state) {
     }
   }
 }
+static float any_float(void) { /* of any exponent, denormals and special values too */
+  const uint32_t bits = (uint32_t)next_random();
+  const float near = (float)pick_float();
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return bits % 3 ? x : near;
+}
+/* Vectors of quotients have the C library's bits, of erfinv those of double within 3 units. */
+static void test_quotients(void **state) {
+  (void)state;
+  enum { COUNT = 4096 };
+  static float x[COUNT], y[COUNT], have[COUNT];
+  char *data[] = {(char *)have, (char *)x, (char *)y};
+  kiln_pw_params params = {0};
+  for (int i = 0; i < COUNT; i++) {
+    x[i] = any_float(), y[i] = any_float();
+    if (i % 4 == 0) x[i] = y[i] * (float)(int32_t)(next_random() % 4000);
+  }
+  for (int isa = 0; isa < isa_count(); isa++) {
+    const kiln_pw_loop *loops = kiln_dispatch_select((kiln_isa)isa)->loops[KILN_CTYPE_F32];
+    loops[KILN_PW_fmod](data, (const int64_t[]){4, 4, 4}, COUNT, &params);
+    for (int i = 0; i < COUNT; i++) {
+      const float want_one = fmodf(x[i], y[i]);
+      assert_true(same_element((char *)&have[i], (const char *)&want_one, KILN_CTYPE_F32));
+    }
+    loops[KILN_PW_remainder](data, (const int64_t[]){4, 4, 4}, COUNT, &params);
+    for (int i = 0; i < COUNT; i++) {
+      float want_one = fmodf(x[i], y[i]);
+      if (want_one != 0 && (y[i] < 0) != (want_one < 0)) want_one += y[i];
+      assert_true(same_element((char *)&have[i], (const char *)&want_one, KILN_CTYPE_F32));
+    }
+    loops[KILN_PW_erfinv](data, (const int64_t[]){4, 4}, COUNT, &params);
+    for (int i = 0; i < COUNT; i++) {
+      const float exact = (float)kiln__erfinv((double)x[i]);
+      if (!isfinite(exact)) {
+        assert_true(same_element((char *)&have[i], (const char *)&exact, KILN_CTYPE_F32));
+      } else {
+        const float unit = nextafterf(fabsf(exact), INFINITY) - fabsf(exact);
+        assert_true(fabsf(have[i] - exact) <= 3 * unit);
+      }
+    }
+  }
+}
 /* Of columns as of rows, whose elements lie apart. */
 static void test_columns_are_as_rows(void **state) {
   (void)state;
@@ -363,7 +406,7 @@ int main(void) {
       cmocka_unit_test(test_functors),         cmocka_unit_test(test_sums_follow_the_rule),
       cmocka_unit_test(test_reductions_agree), cmocka_unit_test(test_extremes),
       cmocka_unit_test(test_casts_agree),      cmocka_unit_test(test_columns_are_as_rows),
-      cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_halves),           cmocka_unit_test(test_quotients),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
