@@ -460,11 +460,14 @@ KILN__LOWER(roll) {
   return read_self(l, node, own);
 }
 
-/* Dimensions, a bit each, from their ends on. */
+/* Dimensions, a bit each, from their ends on. Of the last one and another, each element would have
+ * two checks and their sum's: the interpreter's copy is faster. */
 static int flipped(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                    uint32_t dims) {
   const kiln__lower_sizes sizes = self_sizes(l, node);
   kiln__lower_map *own = kiln__lower_copied(l, map);
+  if (map->rank > 0 && dims >> (map->rank - 1) > 0 && (dims & (dims - 1)))
+    return kiln__lower_refuse(l, KILN_REASON_no_backward_map);
   for (int d = 0; d < map->rank; d++) {
     if (!(dims >> d & 1) || sizes.sizes[d] == 1) continue;
     const kiln_sum size = kiln_sum_of(l->fn->dims, sizes.sizes[d]);
