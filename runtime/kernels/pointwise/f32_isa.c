@@ -15,7 +15,7 @@
 /* In double, where squares and their sum do not overflow. */
 static inline float hypot_of(float x, float y) {
   const float root = (float)sqrt((double)x * (double)x + (double)y * (double)y);
-  return (fabsf(x) == INFINITY) | (fabsf(y) == INFINITY) ? INFINITY : root;
+  return ((fabsf(x) == INFINITY) | (fabsf(y) == INFINITY)) ? INFINITY : root;
 }
 /* x times a polynomial of w = -log(1 - x^2), as Giles has it ("Approximating the erfinv function",
  * 2010), or from 5 on of its root; of interpolation in Chebyshev's points. At most 3 units in the
