@@ -60,6 +60,7 @@ struct kiln__rows {
   kiln__lower_map kept; /* of the first input; reduced dimensions have no loop */
   kiln_dim part;        /* of dimension 1, where groups of it are: its elements in one; else 0 */
   int loops;            /* that are open for it */
+  bool has_elements;    /* they surely have iterations */
   int values[2];        /* instructions, or buffers: the lowering's own */
 };
 /* Which dimensions those are: all; the ones that argument 1 or argument 2 names (a number, a list;

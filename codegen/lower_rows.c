@@ -134,9 +134,12 @@ const kiln__lower_map *kiln__rows_open(kiln__lowering *l, const kiln_node *node,
   const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
   kiln__lower_map *map = kiln__lower_copied(l, &rows->kept);
   rows->loops = 0;
+  rows->has_elements = true;
   for (int d = 0; d < map->rank; d++) {
     if (!(rows->mask >> d & 1)) continue;
     const kiln_dim extent = d == 1 && rows->part ? rows->part : s.sizes[d];
+    const kiln_sum rest = kiln_sum_minus(kiln_sum_of(l->fn->dims, extent), kiln_sum_number(1));
+    rows->has_elements &= kiln_sum_is_natural(l->fn->dims, rest);
     const int loop = kiln__lower_open(l, KILN_LOOP_reduce, extent);
     const kiln__lower_dim along = kiln__lower_along(loop < 0 ? 0 : loop);
     if (extent != 1) map->dims[d] = kiln__lower_plus(l, &map->dims[d], &along);
@@ -153,11 +156,17 @@ int kiln__rows_open_first(kiln__lowering *l, const kiln_node *node, kiln__rows *
   const kiln__lower_map *map = kiln__rows_open(l, node, rows);
   return kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), map), dtype);
 }
+/* Of no elements there is none, which operators complain of: a row of s0 - 2 may have none. */
+static bool is_of_some(kiln_loop_opcode op) {
+  return op == KILN_LOOP_amax || op == KILN_LOOP_amin || op == KILN_LOOP_argmax ||
+         op == KILN_LOOP_argmin;
+}
 int kiln__rows_reduce(kiln__lowering *l, kiln_loop_opcode op, int value, const kiln__rows *rows) {
   if (value < 0 || l->reason != KILN_REASON_none) return -1;
   const kiln_dtype dtype = kiln__lower_dtype_of(l, value);
   if (!(kiln_loop_class(dtype) & kiln_loop_ops[op].classes))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!rows->has_elements && is_of_some(op)) return kiln__lower_refuse(l, KILN_REASON_raises);
   return kiln_loop_reduce(l->fn, l->nest, op, value, -1, rows->loops);
 }
 void kiln__rows_close(kiln__lowering *l, const kiln__rows *rows) {
