@@ -178,6 +178,11 @@ typedef struct division {
   int quotient, rest; /* of integers: cut, and what is left */
   bool below_zero;    /* the divisor */
 } division;
+/* By a constant that is not 0. */
+static void cut(kiln__lowering *l, division *d) {
+  d->quotient = OP2(quot, d->p.a, d->p.b);
+  d->rest = OP2(sub, d->p.a, OP2(mul, d->quotient, d->p.b));
+}
 static bool divide(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                    division *out) {
   double by;
@@ -193,8 +198,7 @@ static bool divide(kiln__lowering *l, const kiln_node *node, const kiln__lower_m
   if (!kiln__lower_holds(common, by))
     return kiln__lower_refuse(l, KILN_REASON_number_too_large) == 0;
   out->below_zero = by < 0;
-  out->quotient = OP2(quot, out->p.a, out->p.b);
-  out->rest = OP2(sub, out->p.a, OP2(mul, out->quotient, out->p.b));
+  cut(l, out);
   return true;
 }
 /* Where the cut quotient of integers is above the exact one. */
@@ -202,13 +206,14 @@ static int is_above(kiln__lowering *l, const division *d) {
   const int zero = typed_const(l, d->rest, 0);
   return d->below_zero ? OP2(gt, d->rest, zero) : OP2(lt, d->rest, zero);
 }
+static int floor_of(kiln__lowering *l, const division *d) {
+  return OP2(sub, d->quotient, kiln__lower_cast(l, is_above(l, d), d->p.common));
+}
 static int quotient_of(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                        rounding how) {
   division d;
   if (!divide(l, node, map, &d)) return -1;
-  if (d.quotient >= 0 && how == CUT) return d.quotient;
-  if (d.quotient >= 0)
-    return OP2(sub, d.quotient, kiln__lower_cast(l, is_above(l, &d), d.p.common));
+  if (d.quotient >= 0) return how == CUT ? d.quotient : floor_of(l, &d);
   if (how == DOWN) return kiln__lower_refuse(l, KILN_REASON_no_division);
   return finish(l, OP1(trunc, OP2(div, d.p.a, d.p.b)), d.p.common);
 }
@@ -270,9 +275,8 @@ KILN__LOWER(shift_right) {
     return SELECT(below, typed_const(l, p.a, -1), zero);
   division d = {.p = p};
   d.p.b = power_of_two(l, p.a, by);
-  d.quotient = OP2(quot, p.a, d.p.b);
-  d.rest = OP2(sub, p.a, OP2(mul, d.quotient, d.p.b));
-  return OP2(sub, d.quotient, kiln__lower_cast(l, is_above(l, &d), p.common));
+  cut(l, &d);
+  return floor_of(l, &d);
 }
 
 /* Of two vectors: each product of an element of the one with one of the other. */
