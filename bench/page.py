@@ -11,12 +11,12 @@ def cell(values):
     return "%.3g (%.3g to %.3g)" % (statistics.median(values), min(values), max(values))
 
 
-def median(call, seconds):
-    """Of the seconds that calls take, of which there are so many seconds, behind three others."""
-    for _ in range(3):
+def median(call, seconds, before=3, least=5):
+    """Of the seconds that calls take: `least` of them, or so many seconds, behind some others."""
+    for _ in range(before):
         call()
     times, end = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
+    while len(times) < least or time.perf_counter() < end:
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)

@@ -7,9 +7,11 @@ import argparse
 import json
 import os
 import sys
-import time
 
 import torch
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import page  # noqa: E402
 
 SOURCE = '''import torch
 
@@ -89,18 +91,6 @@ def models():
                                                torch.zeros(batch, n))
 
 
-def median_ms(call, seconds):
-    for _ in range(10):
-        call()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 10 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    times.sort()
-    return times[len(times) // 2] * 1e3
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
@@ -119,8 +109,8 @@ def main():
             torch.save(inputs, path + "_inputs.pt")
             torch.save(model(*inputs), path + "_expected.pt")
             loaded = torch.jit.load(path + ".pt")
-            figures[name] = {"eager_ms": median_ms(lambda: model(*inputs), args.seconds),
-                             "script_ms": median_ms(lambda: loaded(*inputs), args.seconds)}
+            figures[name] = {"eager_ms": page.median(lambda: model(*inputs), args.seconds, 10, 10) * 1e3,
+                             "script_ms": page.median(lambda: loaded(*inputs), args.seconds, 10, 10) * 1e3}
     print(json.dumps(figures))
 
 
