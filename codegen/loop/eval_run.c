@@ -432,13 +432,15 @@ static void choose_block(running *run) {
   run->whole &= columns <= nest->block;
 }
 
-/* The part of a nest that lies in a box. */
+/* The part of a nest that lies in a box. Sizes of symbols may be 0 (x[:, 2:] of two columns): such
+ * a nest has no element. */
 static void run_nest(running *run, const int64_t *begin, const int64_t *end) {
   const eval_nest *nest = run->nest;
   for (int d = 0; d < nest->rank; d++) {
     run->first[d] = d < nest->axes ? begin[d] : 0;
     run->last[d] = d < nest->axes ? end[d] : number_of(run, nest->extents[d]);
     run->counters[d] = run->first[d];
+    if (run->first[d] >= run->last[d]) return;
   }
   for (int i = 0; i < 2 * nest->count; i++)
     run->pointers[i] = nest->body[i / 2].steady ? NULL : slot_of(run, i);

@@ -191,10 +191,37 @@ static void test_no_rows_left(void **state) {
   }
 }
 
+/* Of 2 columns none is left: what is joined of none is empty. */
+static void test_no_columns_left(void **state) {
+  (void)state;
+  static const char *const ends[] = {"stack(%l, %0", "cat(%l, %0"};
+  static const char *const codegens[] = {"codegen=eval", "codegen=llvm"};
+  for (int i = 0; i < 4; i++) {
+    char text[2048];
+    model m;
+    snprintf(text, sizeof text,
+             "graph(%%x : Tensor):\n%s"
+             "  %%a : Tensor = aten::slice(%%x, %%1, %%2, %%none, %%1)\n"
+             "  %%l : Tensor[] = prim::ListConstruct(%%a, %%a)\n"
+             "  %%b : Tensor = aten::%s)\n"
+             "  %%c : Tensor = aten::neg(%%b)\n"
+             "  return (%%c)\n",
+             CONSTANTS, ends[i / 2]);
+    model_open(&m, text, (const char *[]){codegens[i % 2], "fusion_strategy=DYNAMIC,4", NULL});
+    for (int call = 0; call < 9; call++) {
+      kiln_ivalue x = make_matrix(&m, 3 + call % 4, call < 7 ? 4 + call % 3 : 2, 0.1);
+      check_call(&m, &x, 1);
+      kiln_ivalue_release(x);
+    }
+    if (counters(&m).compiled_runs == 0) fail_msg("%s: no kernel ran", ends[i / 2]);
+    model_close(&m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_guard), cmocka_unit_test(test_sizes_before_a_write),
-      cmocka_unit_test(test_relations), cmocka_unit_test(test_divided),
-      cmocka_unit_test(test_no_rows_left)};
+      cmocka_unit_test(test_one_guard),    cmocka_unit_test(test_sizes_before_a_write),
+      cmocka_unit_test(test_relations),    cmocka_unit_test(test_divided),
+      cmocka_unit_test(test_no_rows_left), cmocka_unit_test(test_no_columns_left)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
