@@ -49,7 +49,7 @@ enum { MOST_PRODUCTS = 128, MOST_STRIDED_OUTPUTS = 32 };
 
 static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *out) {
   const kiln_dim from = x->sizes[x->rank - 1], to = out->sizes[out->rank - 1];
-  return kiln_dim_is_number(from) && 2 * from > 3 * to; /* so the other is one */
+  return kiln_dim_is_number(from) && kiln_dim_is_number(to) && 2 * from > 3 * to;
 }
 
 static bool conv_gains(const kiln_node *n) {
