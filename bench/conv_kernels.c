@@ -2,7 +2,8 @@
  * (runtime/kernels/heavy/conv.h), both with a bias, on shapes of resnet, mobilenet and shufflenet:
  * microseconds, and the share of the FMA peak.
  *
- *   taskset -c 0 build/bench/bench_conv_kernels [--isa v2|avx2|avx512] [--schedule TEXT] [NAME]
+ *   taskset -c 0 build/bench/bench_conv_kernels [--isa v2|avx2|avx512] [--schedule TEXT]
+ *                                               [--channels-last] [NAME]
  *
  * What a kernel reads from copies of its inputs is copied before, but for its first input, the
  * image, whose copy counts. Least times of turns. */
@@ -27,6 +28,7 @@ static float *filled(int64_t n) {
 typedef struct problem {
   const shape *s;
   int out, pad;
+  bool last; /* the kernel's image and result have their channels last in memory */
   float *x, *w, *b, *y, *y_kernel;
 } problem;
 
@@ -83,43 +85,66 @@ static interpreted make_interpreted(const problem *p, kiln_isa isa) {
 static kiln_loop_fn *make_kernel(const problem *p, kiln_arena *arena) {
   const shape *s = p->s;
   const int c = s->channels / s->groups, o = s->outputs / s->groups, in = s->in + 2 * p->pad;
-  const int plane = in * in, out = p->out, k = s->k;
+  const int out = p->out, k = s->k, all = s->outputs, last = p->last;
+  const int plane = last ? 1 : in * in, col = last ? s->channels : 1, row = in * col;
+  const int to_plane = last ? 1 : out * out, to_col = last ? all : 1, to_row = out * to_col;
   char text[2048];
   snprintf(text, sizeof text,
-           "kernel {\n in b0: f32[%d, %d, %d, %d] [%d, %d, %d, 1]\n"
+           "kernel {\n in b0: f32[%d, %d, %d, %d] [%d, %d, %d, %d]\n"
            " in b1: f32[%d, %d, %d, %d] [%d, %d, %d, 1]\n"
-           " in b2: f32[%d] [1]\n out b3: f32[%d, %d, %d] [%d, %d, 1]\n nest [%d, %d, %d, %d] {\n"
+           " in b2: f32[%d] [1]\n out b3: f32[%d, %d, %d] [%d, %d, %d]\n nest [%d, %d, %d, %d] {\n"
            " reduce %d {\n reduce %d {\n reduce %d {\n"
-           " %%3 = load f32 b0 + 0 [%d, 0, %d, %d, %d, %d, 1]\n"
+           " %%3 = load f32 b0 + 0 [%d, 0, %d, %d, %d, %d, %d]\n"
            " %%4 = load f32 b1 + 0 [%d, %d, 0, 0, %d, %d, 1]\n"
            " %%5 = contract f32 %%3, %%4 over 3\n }\n }\n }\n"
            " %%9 = load f32 b2 + 0 [%d, 1, 0, 0]\n %%10 = add f32 %%5, %%9\n"
-           " store f32 b3 + 0 [%d, %d, %d, 1], %%10\n }\n}\n",
-           s->groups, c, in, in, c * plane, plane, in,       /* x */
-           s->outputs, c, k, k, c * k * k, k * k, k,         /* w */
-           s->outputs, s->outputs, out, out, out * out, out, /* b, y */
-           s->groups, o, out, out, c, k, k,                  /* loops */
-           c * plane, in * s->stride, s->stride, plane, in,  /* x's */
-           o * c * k * k, c * k * k, k * k, k,               /* w's */
-           o, o * out * out, out * out, out);
+           " store f32 b3 + 0 [%d, %d, %d, %d], %%10\n }\n}\n",
+           s->groups, c, in, in, c * plane, plane, row, col,             /* x */
+           all, c, k, k, c * k * k, k * k, k,                            /* w */
+           all, all, out, out, to_plane, to_row, to_col,                 /* b, y */
+           s->groups, o, out, out, c, k, k,                              /* loops */
+           c * plane, row * s->stride, col * s->stride, plane, row, col, /* x's */
+           o * c * k * k, c * k * k, k * k, k,                           /* w's */
+           o, o * to_plane, to_plane, to_row, to_col);
   kiln_loop_fn *fn;
   expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
   expect(kiln_loop_optimize(fn, arena));
   return fn;
 }
 
+/* With its channels last, or back. */
+static float *turned(const float *from, int channels, int pixels, bool back) {
+  float *to = filled((int64_t)channels * pixels);
+  for (int c = 0; c < channels; c++)
+    for (int i = 0; i < pixels; i++)
+      to[back ? c * pixels + i : i * channels + c] = from[back ? i * channels + c : c * pixels + i];
+  return to;
+}
+
 /* Its rows with zeros around them. */
-static void pad_image(const problem *p, float *to) {
+static void pad_image(const problem *p, const float *from, float *to) {
   const int in = p->s->in, wide = in + 2 * p->pad;
   memset(to, 0, sizeof *to * (size_t)p->s->channels * (size_t)(wide * wide));
+  if (p->last) {
+    const size_t row = (size_t)p->s->channels * (size_t)in;
+    for (int y = 0; y < in; y++)
+      memcpy(to + ((int64_t)(y + p->pad) * wide + p->pad) * p->s->channels,
+             from + (int64_t)y * (int64_t)row, sizeof *to * row);
+    return;
+  }
   for (int c = 0; c < p->s->channels; c++)
     for (int y = 0; y < in; y++)
       memcpy(to + (int64_t)c * wide * wide + (y + p->pad) * wide + p->pad,
-             p->x + (int64_t)c * in * in + y * in, sizeof *to * (size_t)in);
+             from + (int64_t)c * in * in + y * in, sizeof *to * (size_t)in);
 }
 
-static double worst_of(const problem *p) {
+static double worst_of(problem *p) {
   double worst = 0;
+  if (p->last) {
+    float *y = turned(p->y_kernel, p->s->outputs, p->out * p->out, true);
+    free(p->y_kernel);
+    p->y_kernel = y;
+  }
   for (int64_t i = 0; i < (int64_t)p->s->outputs * p->out * p->out; i++) {
     const double error = fabs((double)p->y[i] - (double)p->y_kernel[i]);
     if (!(error <= worst)) worst = error;
@@ -132,8 +157,8 @@ static double turn(double best, double begin) {
   return time < best ? time : best;
 }
 
-static void run(const bench *b, const shape *s) {
-  problem p = {.s = s, .pad = s->k / 2};
+static void run(const bench *b, const shape *s, bool last) {
+  problem p = {.s = s, .pad = s->k / 2, .last = last};
   p.out = (s->in + 2 * p.pad - s->k) / s->stride + 1;
   const int64_t channels = s->channels / s->groups, wide = s->in + 2 * p.pad;
   const int64_t size = (int64_t)s->outputs * p.out * p.out;
@@ -148,12 +173,13 @@ static void run(const bench *b, const shape *s) {
   kiln_reason reason;
   expect(kiln_arena_create(b->env->mem, &arena));
   kiln_loop_fn *fn = make_kernel(&p, arena);
-  kiln_schedule schedule = kiln_schedule_choose(
-      fn, &(kiln_machine){.lanes = 8, .registers = 16, .l1_bytes = 32768, .l2_bytes = 524288},
-      arena);
+  kiln_machine machine;
+  expect(kiln_machine_describe(b->env->isa, (kiln_str){0}, &machine));
+  kiln_schedule schedule = kiln_schedule_choose(fn, &machine, arena);
   if (b->schedule) expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
   expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
-  const void *data[4] = {p.pad ? padded : p.x, p.w, p.b, p.y_kernel};
+  float *image = p.last ? turned(p.x, s->channels, s->in * s->in, false) : p.x;
+  const void *data[4] = {p.pad ? padded : image, p.w, p.b, p.y_kernel};
   void *copies[4] = {0};
   bench_pack(code, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
@@ -165,7 +191,7 @@ static void run(const bench *b, const shape *s) {
     kiln_conv_run(&in.c, &in.plan, in.dispatch->conv_f32, NULL, in.scratch);
     other = turn(other, begin);
     begin = bench_seconds();
-    if (p.pad) pad_image(&p, padded);
+    if (p.pad) pad_image(&p, image, padded);
     padding = n ? turn(padding, begin) : 1;
     begin = bench_seconds();
     code->fn(&args, &code->info.work.grid);
@@ -181,6 +207,7 @@ static void run(const bench *b, const shape *s) {
                                                    : "none\n");
   fflush(stdout);
   for (int i = 0; i < 4; i++) free(copies[i]);
+  if (p.last) free(image);
   free(p.x), free(p.w), free(p.b), free(p.y), free(p.y_kernel), free(padded), free(in.scratch);
   kiln_compiled_release(code);
   kiln_arena_destroy(arena);
@@ -188,9 +215,11 @@ static void run(const bench *b, const shape *s) {
 
 int main(int argc, char **argv) {
   bench b;
-  const int at = bench_open(&b, argc, argv);
+  int at = bench_open(&b, argc, argv);
+  const bool last = at < argc && strcmp(argv[at], "--channels-last") == 0;
+  at += last;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i]);
+    if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i], last);
   bench_close(&b);
   return 0;
 }
