@@ -276,3 +276,24 @@ KILN__LOWER(adaptive_avg_pool) {
   windows w;
   return read_adaptive(l, node, map, &w) ? mean(l, node, &w, map, false, 0) : -1;
 }
+
+/* -- Differences -- */
+
+/* self, n, dim, prepend, append: of neighbours, once. */
+KILN__LOWER(diff) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0), compute = kiln__lower_compute(dtype);
+  int64_t n, dim;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &n) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 2), &dim))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (n != 1 || !kiln__lower_is_none(node, 3) || !kiln__lower_is_none(node, 4))
+    return kiln__lower_refuse(l, KILN_REASON_rows_cut);
+  if (dim < 0) dim += map->rank;
+  if (dim < 0 || dim >= map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_ir_value *x = kiln_node_input(node, 0);
+  kiln__lower_map *next = kiln__lower_copied(l, map);
+  next->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 1, 0);
+  const int high = kiln__lower_cast(l, kiln__lower_value(l, x, next), compute);
+  const int low = kiln__lower_cast(l, kiln__lower_value(l, x, map), compute);
+  return kiln__lower_op(l, dtype == KILN_DTYPE_BOOL ? KILN_LOOP_ne : KILN_LOOP_sub, high, low, -1);
+}

@@ -127,6 +127,36 @@ bool kiln__shape_reduce_dims(kiln_shape_query *q) {
   return true;
 }
 
+/* diff(self, n, dim, prepend, append) */
+bool kiln__shape_diff(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_dim sizes[KILN_MAX_RANK];
+  int64_t n;
+  int dim;
+  if (!self || self->rank == 0 || !kiln__shape_int(q, 1, &n) || n < 0 ||
+      !kiln__shape_dim(q, 2, self->rank, &dim) || !kiln__shape_is_none(q, 3) ||
+      !kiln__shape_is_none(q, 4))
+    return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  const kiln_dim size = sizes[dim];
+  const kiln_sum rest = kiln_sum_minus(kiln_sum_of(q->dims, size), kiln_sum_number(n));
+  sizes[dim] = kiln_sum_is_natural(q->dims, rest) ? kiln_sum_dim(q->dims, rest)
+               : kiln_dim_is_number(size)         ? 0
+                                                  : KILN_DIM_UNKNOWN;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+}
+
+/* _weight_norm(v, g, dim): g broadcasts to v. */
+bool kiln__shape_weight_norm(kiln_shape_query *q) {
+  const kiln_tensor_detail *v = kiln__shape_ranked(q, 0), *g = kiln__shape_ranked(q, 1);
+  if (!v || !g || g->rank > v->rank || !kiln_dtype_is_float((kiln_dtype)v->dtype)) return false;
+  for (int d = 0; d < g->rank; d++) {
+    if (g->sizes[d] != 1 && g->sizes[d] != v->sizes[v->rank - g->rank + d]) return false;
+  }
+  return kiln__shape_give(q, 0, kiln__shape_shared(v, g), v->rank, v->sizes,
+                          kiln__shape_is_contiguous(q, v));
+}
+
 /* f(self, int? dim, keepdim), with one result or (values, int64 indices). */
 bool kiln__shape_reduce_dim(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
