@@ -146,17 +146,6 @@ bool kiln__shape_diff(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 
-/* _weight_norm(v, g, dim): g broadcasts to v. */
-bool kiln__shape_weight_norm(kiln_shape_query *q) {
-  const kiln_tensor_detail *v = kiln__shape_ranked(q, 0), *g = kiln__shape_ranked(q, 1);
-  if (!v || !g || g->rank > v->rank || !kiln_dtype_is_float((kiln_dtype)v->dtype)) return false;
-  for (int d = 0; d < g->rank; d++) {
-    if (g->sizes[d] != 1 && g->sizes[d] != v->sizes[v->rank - g->rank + d]) return false;
-  }
-  return kiln__shape_give(q, 0, kiln__shape_shared(v, g), v->rank, v->sizes,
-                          kiln__shape_is_contiguous(q, v));
-}
-
 /* f(self, int? dim, keepdim), with one result or (values, int64 indices). */
 bool kiln__shape_reduce_dim(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
