@@ -45,6 +45,13 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
 kiln_reason kiln_codegen_lacks(const kiln_op *op);
 /* Whether its lowering is a contraction. */
 bool kiln_codegen_contracts(const kiln_op *op);
+/* The factors of a product, and which dimensions of the first are summed over, a bit each; false:
+ * it is a convolution, attention, or ranks are not known. */
+typedef struct kiln_factors {
+  kiln_ir_value *values[2];
+  uint64_t summed;
+} kiln_factors;
+bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out);
 /* Whether that is a convolution: its image, its weights, its bias. */
 bool kiln_codegen_convolves(const kiln_op *op);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */

@@ -276,3 +276,119 @@ KILN__LOWER(adaptive_avg_pool) {
   windows w;
   return read_adaptive(l, node, map, &w) ? mean(l, node, &w, map, false, 0) : -1;
 }
+
+/* -- Windows as columns, and back -- */
+
+/* Windows of the last two dimensions, which lie all within the picture. */
+typedef struct patches {
+  int64_t k[2], apart[2], step[2], count[2];
+  int64_t size[2]; /* of the picture */
+} patches;
+
+static bool read_pair(kiln__lowering *l, const kiln_node *node, int i, int64_t out[2]) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
+  if (!v || v->tag != KILN_TAG_LIST) return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+  const int64_t n = v->u.list->count;
+  for (int d = 0; d < 2; d++) {
+    if (n != 1 && n != 2) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+    out[d] = v->u.list->items[n == 1 ? 0 : d].u.i;
+    if (out[d] < 0 || out[d] > INT32_MAX) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  }
+  return true;
+}
+/* kernel_size, dilation, padding, stride from input `i` on; `picture` has the sizes. */
+static bool read_patches(kiln__lowering *l, const kiln_node *node, int i, const kiln_dim *picture,
+                         patches *p) {
+  int64_t pad[2];
+  if (!read_pair(l, node, i, p->k) || !read_pair(l, node, i + 1, p->apart) ||
+      !read_pair(l, node, i + 2, pad) || !read_pair(l, node, i + 3, p->step))
+    return false;
+  for (int d = 0; d < 2; d++) {
+    if (!kiln_dim_is_number(picture[d]))
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static) == 0;
+    if (pad[d] != 0) return kiln__lower_refuse(l, KILN_REASON_no_affine_map) == 0;
+    p->size[d] = picture[d];
+    const int64_t room = p->size[d] - p->apart[d] * (p->k[d] - 1) - 1;
+    if (p->k[d] < 1 || p->step[d] < 1 || room < 0)
+      return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+    p->count[d] = room / p->step[d] + 1;
+  }
+  return true;
+}
+
+/* self (.., c, h, w), kernel_size, dilation, padding, stride: (.., c * kh * kw, windows) */
+KILN__LOWER(im2col) {
+  const kiln_ir_value *x = kiln_node_input(node, 0);
+  const int rank = map->rank + 1;
+  patches p;
+  if (x->type->detail->rank != rank || rank < 3) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, x);
+  if (!read_patches(l, node, 1, &s.sizes[rank - 2], &p)) return -1;
+  kiln__lower_dim channel, place, row[2], tap[2];
+  if (!kiln__lower_divide(l, &map->dims[rank - 3], s.sizes[rank - 3], p.k[0] * p.k[1], &channel,
+                          &place) ||
+      !kiln__lower_divide(l, &place, p.k[0], p.k[1], &tap[0], &tap[1]) ||
+      !kiln__lower_divide(l, &map->dims[rank - 2], p.count[0], p.count[1], &row[0], &row[1]))
+    return -1;
+  kiln__lower_map *own = kiln__lower_new_map(l, rank);
+  if (rank == 4) own->dims[0] = map->dims[0];
+  own->dims[rank - 3] = channel;
+  for (int d = 0; d < 2; d++) {
+    const kiln__lower_dim begin = kiln__lower_times(l, &row[d], p.step[d]);
+    const kiln__lower_dim way = kiln__lower_times(l, &tap[d], p.apart[d]);
+    own->dims[rank - 2 + d] = kiln__lower_plus(l, &begin, &way);
+  }
+  return kiln__lower_value(l, x, own);
+}
+
+/* The way back: self (.., c * kh * kw, windows), output_size, then the same. Of windows side by
+ * side, which fill the picture, an element is of one; the interpreter adds it to 0. */
+KILN__LOWER(col2im) {
+  const kiln_ir_value *x = kiln_node_input(node, 0);
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0), compute = kiln__lower_compute(dtype);
+  const int rank = map->rank;
+  patches p;
+  if (x->type->detail->rank != rank - 1 || rank < 3)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (dtype == KILN_DTYPE_BOOL) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
+  if (!read_patches(l, node, 2, &s.sizes[rank - 2], &p)) return -1;
+  kiln__lower_dim row[2], tap[2];
+  for (int d = 0; d < 2; d++) {
+    if (p.step[d] != p.k[d] || (p.k[d] > 1 && p.apart[d] != 1) || p.size[d] % p.k[d] != 0)
+      return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+    if (!kiln__lower_divide(l, &map->dims[rank - 2 + d], p.count[d], p.k[d], &row[d], &tap[d]))
+      return -1;
+  }
+  kiln__lower_map *own = kiln__lower_new_map(l, rank - 1);
+  if (rank == 4) own->dims[0] = map->dims[0];
+  kiln__lower_dim a = kiln__lower_times(l, &map->dims[rank - 3], p.k[0] * p.k[1]);
+  kiln__lower_dim b = kiln__lower_times(l, &tap[0], p.k[1]);
+  a = kiln__lower_plus(l, &a, &b);
+  own->dims[rank - 3] = kiln__lower_plus(l, &a, &tap[1]);
+  b = kiln__lower_times(l, &row[0], p.count[1]);
+  own->dims[rank - 2] = kiln__lower_plus(l, &b, &row[1]);
+  const int value = kiln__lower_cast(l, kiln__lower_value(l, x, own), compute);
+  return OP2(add, kiln__lower_const(l, compute, 0), value);
+}
+
+/* -- Differences -- */
+
+/* self, n, dim, prepend, append: of neighbours, once. */
+KILN__LOWER(diff) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0), compute = kiln__lower_compute(dtype);
+  int64_t n, dim;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &n) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 2), &dim))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (n != 1 || !kiln__lower_is_none(node, 3) || !kiln__lower_is_none(node, 4))
+    return kiln__lower_refuse(l, KILN_REASON_rows_cut);
+  if (dim < 0) dim += map->rank;
+  if (dim < 0 || dim >= map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_ir_value *x = kiln_node_input(node, 0);
+  kiln__lower_map *next = kiln__lower_copied(l, map);
+  next->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 1, 0);
+  const int high = kiln__lower_cast(l, kiln__lower_value(l, x, next), compute);
+  const int low = kiln__lower_cast(l, kiln__lower_value(l, x, map), compute);
+  return kiln__lower_op(l, dtype == KILN_DTYPE_BOOL ? KILN_LOOP_ne : KILN_LOOP_sub, high, low, -1);
+}

@@ -8,8 +8,10 @@
  *   for t { reduce d { contract q, k }, store row }, softmax's loops over the row,
  *   for t { store its quotients }, for e { reduce t { contract quotients, v }, store out } */
 #include <math.h>
+#include <string.h>
 
 #include "codegen/lower.h"
+#include "ir/einsum.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
 
@@ -58,12 +60,40 @@ static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lo
   return kiln_loop_load(l->fn, l->nest, rows->values[0], at->offset, at->steps);
 }
 
+/* -- Factors -- */
+
+static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
+  return kiln_type_is_tensor(value->type) ? value->type->detail : NULL;
+}
+
 /* The number of a product's first factor among its inputs. */
 static int first_factor(const kiln_node *node) {
   return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
 }
+
+bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out) {
+  kiln_einsum e;
+  *out = (kiln_factors){.summed = 0};
+  if (!kiln_codegen_contracts(node->op) || kiln_codegen_convolves(node->op) ||
+      kiln_node_is(node, KILN_OP_scaled_dot_product_attention))
+    return false;
+  if (kiln_node_is(node, KILN_OP_einsum)) {
+    if (!kiln_einsum_of(node, &e, out->values)) return false;
+    for (int d = 0; d < e.ranks[0] && d < 64; d++)
+      out->summed |= (uint64_t)(e.places[0][d] >= e.out_rank) << d;
+    return true;
+  }
+  const int first = first_factor(node);
+  for (int i = 0; i < 2; i++) out->values[i] = kiln_node_input(node, first + i);
+  const kiln_tensor_detail *a = detail_of(out->values[0]), *b = detail_of(out->values[1]);
+  if (!a || !b || a->rank < 1 || a->rank > 64 || b->rank < 1) return false;
+  out->summed = UINT64_C(1) << (a->rank - 1);
+  return true;
+}
+
 static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
-  begin_row(l, rows, kiln_node_input(node, first_factor(node)));
+  kiln_factors factors;
+  if (kiln_codegen_factors(node, &factors)) begin_row(l, rows, factors.values[0]);
 }
 
 /* Whether elements are read from an input of the group, wherever they lie there. */
@@ -79,34 +109,70 @@ static bool is_read(const kiln__lowering *l, const kiln_ir_value *value) {
   return true;
 }
 
-/* What is summed: dimension `a_inner` of one factor at map `a`, `b_inner` of the other at `b`. */
-static int contract(kiln__lowering *l, const kiln_node *node, int first, kiln__lower_map *a,
-                    int a_inner, kiln__lower_map *b, int b_inner) {
-  const kiln_ir_value *x = kiln_node_input(node, first), *y = kiln_node_input(node, first + 1);
-  const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ys = kiln__lower_sizes_of(l, y);
+/* What is summed over: loops of these sizes, and which of them each dimension of the factors goes
+ * along, -1: none. */
+typedef struct summed {
+  int count;
+  kiln_dim sizes[KILN_LOOP_MAX_RANK];
+  int8_t loops[2][KILN_LOOP_MAX_RANK];
+} summed;
+
+/* Moves a factor's map with the loops, which are numbered from `first`. */
+static void go_along(const summed *s, int factor, int first, kiln__lower_map *map) {
+  for (int d = 0; d < map->rank; d++) {
+    const int k = s->loops[factor][d];
+    if (k >= 0 && s->sizes[k] != 1) map->dims[d] = kiln__lower_along(first + k);
+  }
+}
+
+/* The sum of products of the factors, at maps that lack the dimensions that are summed. */
+static int contract(kiln__lowering *l, const kiln_node *node, const summed *s, kiln__lower_map *a,
+                    kiln__lower_map *b) {
+  kiln_factors of;
+  if (!kiln_codegen_factors(node, &of)) return kiln__lower_refuse(l, KILN_REASON_rank);
+  const kiln_ir_value *x = of.values[0], *y = of.values[1];
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   const kiln__rows *row = NULL;
-  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F ||
-      kiln__lower_input_dtype(node, first) != dtype ||
-      kiln__lower_input_dtype(node, first + 1) != dtype)
+  const int last = a->rank - 1;
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || detail_of(x)->dtype != (int)dtype ||
+      detail_of(y)->dtype != (int)dtype)
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  if (xs.sizes[a_inner] != ys.sizes[b_inner] || !kiln_dim_is_known(xs.sizes[a_inner]))
-    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  if (xs.sizes[a_inner] == 0) return kiln__lower_refuse(l, KILN_REASON_zero_size);
+  for (int k = 0; k < s->count; k++) {
+    if (!kiln_dim_is_known(s->sizes[k])) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    if (s->sizes[k] == 0) return kiln__lower_refuse(l, KILN_REASON_zero_size);
+  }
   if (!is_read(l, y)) return kiln__lower_refuse(l, KILN_REASON_read_again);
   if (!is_read(l, x)) {
-    row = kiln__rows_at(l, node, begin_factor, 0, row_of(l, a, x, a_inner));
+    if (of.summed != UINT64_C(1) << last) return kiln__lower_refuse(l, KILN_REASON_read_again);
+    row = kiln__rows_at(l, node, begin_factor, 0, row_of(l, a, x, last));
     if (!row) return -1;
   }
-  const int loop = kiln__lower_open(l, KILN_LOOP_reduce, xs.sizes[a_inner]);
-  if (loop < 0) return -1;
-  if (xs.sizes[a_inner] != 1) a->dims[a_inner] = b->dims[b_inner] = kiln__lower_along(loop);
-  const int left = row ? row_element(l, row, &a->dims[a_inner]) : kiln__lower_value(l, x, a);
+  const int first = kiln__lower_open(l, KILN_LOOP_reduce, s->sizes[0]);
+  for (int k = 1; k < s->count && first >= 0; k++) {
+    if (kiln__lower_open(l, KILN_LOOP_reduce, s->sizes[k]) < 0) return -1;
+  }
+  if (first < 0) return -1;
+  go_along(s, 0, first, a);
+  go_along(s, 1, first, b);
+  const int left = row ? row_element(l, row, &a->dims[last]) : kiln__lower_value(l, x, a);
   const int right = kiln__lower_value(l, y, b);
   if (left < 0 || right < 0) return -1;
-  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
-  kiln__lower_close(l);
+  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, s->count);
+  for (int k = 0; k < s->count; k++) kiln__lower_close(l);
   return sum;
+}
+/* The same of one dimension of each. */
+static int contract_one(kiln__lowering *l, const kiln_node *node, kiln__lower_map *a, int a_inner,
+                        kiln__lower_map *b, int b_inner) {
+  kiln_factors of;
+  summed s = {.count = 1};
+  if (!kiln_codegen_factors(node, &of)) return kiln__lower_refuse(l, KILN_REASON_rank);
+  s.sizes[0] = kiln__lower_sizes_of(l, of.values[0]).sizes[a_inner];
+  if (s.sizes[0] != kiln__lower_sizes_of(l, of.values[1]).sizes[b_inner])
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  for (int d = 0; d < a->rank; d++) s.loops[0][d] = (int8_t)(d == a_inner ? 0 : -1);
+  for (int d = 0; d < b->rank; d++) s.loops[1][d] = (int8_t)(d == b_inner ? 0 : -1);
+  return contract(l, node, &s, a, b);
 }
 
 /* -- Rows of results -- */
@@ -160,7 +226,7 @@ KILN__LOWER(linear) {
     return kiln__lower_refuse(l, KILN_REASON_rank);
   kiln__lower_map *a = kiln__lower_copied(l, map), *b = kiln__lower_new_map(l, 2);
   b->dims[0] = map->dims[map->rank - 1];
-  const int sum = contract(l, node, 0, a, a_rank - 1, b, 1);
+  const int sum = contract_one(l, node, a, a_rank - 1, b, 1);
   if (kiln__lower_is_none(node, 2)) return sum;
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
@@ -193,7 +259,7 @@ static int product(kiln__lowering *l, const kiln_node *node, int first,
   if (!broadcast(l, node, first, map, a) || !broadcast(l, node, first + 1, map, b)) return -1;
   a->dims[a_rank - 2] = map->dims[map->rank - 2];
   b->dims[b_rank - 1] = map->dims[map->rank - 1];
-  return contract(l, node, first, a, a_rank - 1, b, b_rank - 2);
+  return contract_one(l, node, a, a_rank - 1, b, b_rank - 2);
 }
 KILN__LOWER(matmul) { return product(l, node, 0, map); }
 
@@ -211,13 +277,63 @@ KILN__LOWER(addmm) {
   return OP2(add, sum, more);
 }
 
+/* -- einsum -- */
+
+/* An operand's map: the result's labels from the result's, and which loop of `s` the others go
+ * along. False, with a reason. */
+static bool place_operand(kiln__lowering *l, const kiln_node *node, const kiln_einsum *e, int i,
+                          const kiln_ir_value *operand, const kiln__lower_map *map,
+                          const int8_t *loop_of, summed *s, kiln__lower_map *out) {
+  const kiln_tensor_detail *t = detail_of(operand), *result = node->outputs[0]->type->detail;
+  const kiln__lower_sizes own = kiln__lower_sizes_of(l, operand);
+  uint32_t moved = 0;
+  for (int d = 0; d < t->rank; d++) {
+    const int p = e->places[i][d];
+    s->loops[i][d] = -1;
+    if (p >= e->out_rank) {
+      s->loops[i][d] = loop_of[p];
+      if (own.sizes[d] != (loop_of[p] < 0 ? 1 : s->sizes[loop_of[p]]))
+        return kiln__lower_refuse(l, KILN_REASON_not_one_product) == 0;
+      if (loop_of[p] >= 0) moved |= 1u << loop_of[p];
+    } else if (t->sizes[d] != 1) {
+      if (t->sizes[d] != result->sizes[p])
+        return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+      out->dims[d] = map->dims[p];
+    }
+  }
+  return moved == (1u << s->count) - 1 || kiln__lower_refuse(l, KILN_REASON_not_one_product) == 0;
+}
+
+/* The product of two, summed over labels that both have. */
+KILN__LOWER(einsum) {
+  kiln_einsum e;
+  kiln_ir_value *x[2];
+  summed s = {0};
+  int8_t loop_of[KILN_MAX_RANK];
+  if (!kiln_einsum_of(node, &e, x)) return kiln__lower_refuse(l, KILN_REASON_not_one_product);
+  if (e.ranks[0] > KILN_LOOP_MAX_RANK || e.ranks[1] > KILN_LOOP_MAX_RANK || e.out_rank != map->rank)
+    return kiln__lower_refuse(l, KILN_REASON_rank);
+  memset(loop_of, -1, sizeof loop_of);
+  const kiln__lower_sizes sizes = kiln__lower_sizes_of(l, x[0]);
+  for (int d = 0; d < e.ranks[0]; d++) {
+    const int p = e.places[0][d];
+    if (p < e.out_rank || loop_of[p] >= 0 || (sizes.sizes[d] == 1 && e.rank > e.out_rank + 1))
+      continue;
+    s.sizes[s.count] = sizes.sizes[d];
+    loop_of[p] = (int8_t)s.count++;
+  }
+  if (s.count == 0) return kiln__lower_refuse(l, KILN_REASON_not_one_product);
+  kiln__lower_map *a = kiln__lower_new_map(l, e.ranks[0]), *b = kiln__lower_new_map(l, e.ranks[1]);
+  if (!place_operand(l, node, &e, 0, x[0], map, loop_of, &s, a) ||
+      !place_operand(l, node, &e, 1, x[1], map, loop_of, &s, b))
+    return -1;
+  return contract(l, node, &s, a, b);
+}
+
 /* -- scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale, grouped) -- */
 
 enum { QUERY, KEY, VALUE, MASK, DROPOUT, CAUSAL, SCALE, GROUPED };
 
-static const kiln_tensor_detail *detail_of(const kiln_node *node, int i) {
-  return kiln_node_input(node, i)->type->detail;
-}
 static int flag_of(kiln__lowering *l, const kiln_node *node, int i) {
   const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, i));
   return v && v->tag == KILN_TAG_BOOL ? v->u.b : kiln__lower_refuse(l, KILN_REASON_not_constant);
@@ -227,7 +343,8 @@ static int flag_of(kiln__lowering *l, const kiln_node *node, int i) {
  * one of the keys'. NULL, with a reason. */
 static kiln__lower_map *operand_map(kiln__lowering *l, const kiln_node *node, int i,
                                     const kiln__lower_map *map) {
-  const kiln_tensor_detail *t = detail_of(node, i), *result = node->outputs[0]->type->detail;
+  const kiln_tensor_detail *t = detail_of(kiln_node_input(node, i)),
+                           *result = node->outputs[0]->type->detail;
   kiln__lower_map *out = kiln__lower_new_map(l, t->rank);
   const int heads = t->rank - 3, all = map->rank - 3;
   const int grouped = flag_of(l, node, GROUPED);
@@ -269,7 +386,7 @@ static int masked(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
   if (kiln__lower_is_none(node, MASK)) return score;
   const kiln_dtype type = kiln__lower_input_dtype(node, MASK);
   kiln__lower_map *at = operand_map(l, node, MASK, kept);
-  const kiln_tensor_detail *mask = detail_of(node, MASK);
+  const kiln_tensor_detail *mask = detail_of(kiln_node_input(node, MASK));
   if (!at) return -1;
   if (mask->sizes[at->rank - 2] != 1) at->dims[at->rank - 2] = *row;
   if (mask->sizes[at->rank - 1] != 1) at->dims[at->rank - 1] = *column;
@@ -308,7 +425,7 @@ static void begin_scores(kiln__lowering *l, const kiln_node *node, kiln__rows *r
 /* softmax of the scores; a row that the mask hides is 0. */
 static void begin_weights(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
   const kiln_ir_value *key = kiln_node_input(node, KEY);
-  const int key_rank = detail_of(node, KEY)->rank;
+  const int key_rank = detail_of(kiln_node_input(node, KEY))->rank;
   const kiln_dim keys = kiln__lower_sizes_of(l, key).sizes[key_rank - 2];
   const kiln__rows *scores = kiln__rows_at(l, node, begin_scores, 0, &rows->kept);
   kiln__lower_map row = rows->kept;
@@ -341,7 +458,8 @@ static bool fits(kiln__lowering *l, const kiln_node *node) {
   if (dropout != 0) return kiln__lower_refuse(l, KILN_REASON_no_lowering) == 0;
   for (int i = QUERY; i <= MASK; i++) {
     if (i == MASK && kiln__lower_is_none(node, i)) continue;
-    const kiln_tensor_detail *t = kiln__lower_is_tensor(node, i) ? detail_of(node, i) : NULL;
+    const kiln_tensor_detail *t =
+        kiln__lower_is_tensor(node, i) ? detail_of(kiln_node_input(node, i)) : NULL;
     if (!t || t->rank < 2 || t->rank > result->rank)
       return kiln__lower_refuse(l, KILN_REASON_rank) == 0;
     if (i != MASK &&

@@ -401,6 +401,32 @@ KILN__LOWER_EACH(meshgrid) {
   return kiln__lower_value(l, vector, own);
 }
 
+/* broadcast_tensors(tensors): what a symbol and 2 are next the operator itself must see. */
+KILN__LOWER_EACH(broadcast_tensors) {
+  const kiln_node *list = kiln_node_input(node, 0)->node;
+  if (!kiln_node_is(list, KILN_OP_prim_ListConstruct))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const kiln_ir_value *item = kiln_node_input(list, output);
+  const int rank = rank_of(item);
+  if (rank < 0 || rank > map->rank) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map *own = kiln__lower_new_map(l, rank);
+  for (int i = 0; i < list->input_count; i++) {
+    const kiln_ir_value *other = kiln_node_input(list, i);
+    const int others = rank_of(other);
+    if (others < 0) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    for (int d = 1; d <= rank && d <= others; d++) {
+      const kiln_dim size = item->type->detail->sizes[rank - d];
+      const kiln_dim wide = other->type->detail->sizes[others - d];
+      if (size != wide && size != 1 && wide != 1)
+        return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    }
+  }
+  for (int d = 1; d <= rank; d++) {
+    if (item->type->detail->sizes[rank - d] != 1) own->dims[rank - d] = map->dims[map->rank - d];
+  }
+  return kiln__lower_value(l, item, own);
+}
+
 KILN__LOWER_EACH(list_unpack) { return kiln__lower_item(l, kiln_node_input(node, 0), output, map); }
 
 /* -- Elements in other places -- */

@@ -5,6 +5,7 @@
  * often as it runs, another once, each round as the first; of a branch that is not decided the
  * costlier side counts. */
 #include "ir/cost.h"
+#include "ir/einsum.h"
 #include "ir/internal.h"
 
 bool kiln_cost_sizes(const kiln_ir_value *value, uint64_t *out_numel, uint64_t *out_bytes) {
@@ -64,6 +65,25 @@ bool kiln__flops_product(const kiln_node *node, uint64_t *out_flops) {
 /* addmm(self, a, b) and its kin. */
 bool kiln__flops_added_product(const kiln_node *node, uint64_t *out_flops) {
   return product(node, 1, out_flops);
+}
+
+/* einsum of two: each label's elements, once. */
+bool kiln__flops_einsum(const kiln_node *node, uint64_t *out_flops) {
+  kiln_einsum e;
+  kiln_ir_value *operands[2];
+  uint64_t sizes[KILN_MAX_RANK];
+  if (!kiln_einsum_of(node, &e, operands)) return false;
+  for (int p = 0; p < e.rank; p++) sizes[p] = 1;
+  for (int i = 0; i < 2; i++) {
+    const kiln_tensor_detail *t = operands[i]->type->detail;
+    for (int d = 0; d < t->rank; d++) {
+      if (!kiln_dim_is_number(t->sizes[d])) return false;
+      if (t->sizes[d] != 1) sizes[e.places[i][d]] = (uint64_t)t->sizes[d];
+    }
+  }
+  *out_flops = 2;
+  for (int p = 0; p < e.rank; p++) *out_flops *= sizes[p];
+  return true;
 }
 
 static bool convolution(const kiln_node *node, bool transposed, uint64_t *out_flops) {

@@ -127,6 +127,25 @@ bool kiln__shape_reduce_dims(kiln_shape_query *q) {
   return true;
 }
 
+/* diff(self, n, dim, prepend, append) */
+bool kiln__shape_diff(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_dim sizes[KILN_MAX_RANK];
+  int64_t n;
+  int dim;
+  if (!self || self->rank == 0 || !kiln__shape_int(q, 1, &n) || n < 0 ||
+      !kiln__shape_dim(q, 2, self->rank, &dim) || !kiln__shape_is_none(q, 3) ||
+      !kiln__shape_is_none(q, 4))
+    return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
+  const kiln_dim size = sizes[dim];
+  const kiln_sum rest = kiln_sum_minus(kiln_sum_of(q->dims, size), kiln_sum_number(n));
+  sizes[dim] = kiln_sum_is_natural(q->dims, rest) ? kiln_sum_dim(q->dims, rest)
+               : kiln_dim_is_number(size)         ? 0
+                                                  : KILN_DIM_UNKNOWN;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+}
+
 /* f(self, int? dim, keepdim), with one result or (values, int64 indices). */
 bool kiln__shape_reduce_dim(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);

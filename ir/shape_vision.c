@@ -1,4 +1,5 @@
-/* shape_vision.c: shape functions of torchvision's operators, and of grids. */
+/* shape_vision.c: shape functions of torchvision's operators, of grids, and of
+ * windows as columns. */
 #include "ir/shape.h"
 
 static const kiln_tensor_detail *ranked(const kiln_shape_query *q, int i, int rank) {
@@ -58,4 +59,55 @@ bool kiln__shape_affine_grid(kiln_shape_query *q) {
   }
   sizes[rank++] = list.count - 2;
   return kiln__shape_give(q, 0, theta->dtype, rank, sizes, true);
+}
+
+/* A list of two numbers, or of one for both. */
+static bool pair(const kiln_shape_query *q, int i, int64_t out[2]) {
+  kiln_shape_list list;
+  if (!kiln__shape_ints(q, i, &list) || (list.count != 1 && list.count != 2)) return false;
+  for (int d = 0; d < 2; d++) {
+    const int at = list.count == 1 ? 0 : d;
+    out[d] = list.ints[at];
+    if (!list.known[at] || out[d] < 0 || out[d] > INT32_MAX) return false;
+  }
+  return true;
+}
+
+/* im2col(self (.., c, h, w), kernel_size, dilation, padding, stride): (.., c kh kw, windows) */
+bool kiln__shape_im2col(kiln_shape_query *q) {
+  const kiln_tensor_detail *t = kiln__shape_ranked(q, 0);
+  int64_t k[2], apart[2], pad[2], step[2];
+  if (!t || t->rank < 3 || t->rank > 4 || !pair(q, 1, k) || !pair(q, 2, apart) ||
+      !pair(q, 3, pad) || !pair(q, 4, step))
+    return false;
+  const int last = t->rank - 1;
+  kiln_dim sizes[3], windows = 1;
+  for (int d = 0; d < 2; d++) {
+    const kiln_dim size = t->sizes[last - 1 + d];
+    if (k[d] < 1 || step[d] < 1) return false;
+    if (!kiln_dim_is_number(size)) windows = KILN_DIM_UNKNOWN;
+    if (!kiln_dim_is_number(windows)) continue;
+    const int64_t room = size + 2 * pad[d] - apart[d] * (k[d] - 1) - 1;
+    if (room < 0) return false;
+    windows *= room / step[d] + 1;
+  }
+  if (last == 3) sizes[0] = t->sizes[0];
+  sizes[last - 2] = kiln_dim_product(q->dims, t->sizes[last - 2], k[0] * k[1]);
+  sizes[last - 1] = windows;
+  return kiln__shape_give(q, 0, t->dtype, last, sizes, true);
+}
+
+/* col2im(self (.., c kh kw, windows), output_size, kernel_size, ...): (.., c, h, w) */
+bool kiln__shape_col2im(kiln_shape_query *q) {
+  const kiln_tensor_detail *t = kiln__shape_ranked(q, 0);
+  int64_t size[2], k[2];
+  if (!t || t->rank < 2 || t->rank > 3 || !pair(q, 1, size) || !pair(q, 2, k)) return false;
+  const kiln_dim rows = t->sizes[t->rank - 2];
+  const bool known = kiln_dim_is_number(rows) && k[0] > 0 && k[1] > 0;
+  if (known && rows % (k[0] * k[1]) != 0) return false;
+  kiln_dim sizes[4] = {t->sizes[0]};
+  sizes[t->rank - 2] = known ? rows / (k[0] * k[1]) : KILN_DIM_UNKNOWN;
+  sizes[t->rank - 1] = size[0];
+  sizes[t->rank] = size[1];
+  return kiln__shape_give(q, 0, t->dtype, t->rank + 1, sizes, true);
 }

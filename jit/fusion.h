@@ -78,8 +78,6 @@ kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_fusio
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node);
 /* Whether a contraction is worth a kernel: none, or why not (fusion_product.c). */
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n);
-/* The number of its first factor among its inputs. */
-int kiln__fusion_first_factor(const kiln_node *n);
 /* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
  * so they come in as inputs. */
 bool kiln__fusion_is_inline(const kiln_ir_value *v);

@@ -204,6 +204,13 @@ static bool is_pool(const kiln_node *n) {
   return n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_reduction;
 }
 
+/* The product whose factors a list has; else the node itself. */
+static const kiln_node *product_of(const kiln_node *n) {
+  if (!kiln_node_is(n, KILN_OP_prim_ListConstruct) || n->outputs[0]->use_count != 1) return n;
+  const kiln_node *user = n->outputs[0]->uses->user;
+  return kiln_node_is(user, KILN_OP_einsum) && user->block == n->block ? user : n;
+}
+
 /* Takes in a node that stands before all members. */
 static void add_member(partition *p, int node) {
   kiln_fusion *f = p->f;
@@ -226,7 +233,7 @@ static void add_member(partition *p, int node) {
   kiln__fusion_rows_take(&c->rows, &f->nodes[node]);
   c->size++;
   c->work += f->nodes[node].is_view ? 0 : is_pool(n) ? 2 : 1;
-  c->has_maps |= kiln__fusion_is_map(n);
+  c->has_maps |= kiln__fusion_is_map(n) && product_of(n) == n;
   c->repeats |= f->nodes[node].repeats;
   c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
   f->nodes[node].cluster = p->group;
@@ -261,7 +268,7 @@ static int64_t numel_of(const kiln_ir_value *v) {
 /* It gives each element several times, and not only in its last dimensions, along which code stays
  * outside of the loops: expand(x (8, 1), (8, 64)) does not count. */
 static bool gives_again(const kiln_node *n) {
-  if (kiln_codegen_contracts(n->op)) return true;
+  if (kiln_codegen_contracts(product_of(n)->op)) return true;
   uint64_t mask;
   if (n->op->flags & KILN_OP_GATHERS) return true; /* it may */
   if (n->op->flags & KILN_OP_WINDOWS) return !kiln_codegen_reduces(n, &mask);
@@ -289,8 +296,11 @@ static bool is_read_again(partition *p, int node) {
     const kiln_fusion_node *to = &f->nodes[f->nodes[node].next.data[k]];
     if (to->cluster != p->group || !to->repeats) continue;
     const bool gathers = to->node->op->flags & KILN_OP_GATHERS;
-    const int first = to->chain == KILN_FUSION_SECOND ? kiln__fusion_first_factor(to->node) : -1;
-    if (first >= 0 && kiln_node_input(to->node, first)->node == f->nodes[node].node) continue;
+    const kiln_node *product = product_of(to->node);
+    kiln_factors of;
+    if (f->nodes[product->mark - 1].chain == KILN_FUSION_SECOND &&
+        kiln_codegen_factors(product, &of) && of.values[0]->node == f->nodes[node].node)
+      continue;
     if (!gathers || kiln_node_input(to->node, 0)->node == f->nodes[node].node) return true;
   }
   return false;
@@ -491,7 +501,7 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
     const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);
     const bool product = kiln_codegen_contracts(f->nodes[m].node->op);
     if (!rows && !kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
-    if (product && c->has_maps) continue;
+    if (product_of(f->nodes[m].node) != f->nodes[m].node || (product && c->has_maps)) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);

@@ -23,20 +23,23 @@ static bool is_weight(const kiln_ir_value *v) {
 /* Multiplications from which a kernel is worth compiling: about a microsecond. */
 enum { WORTH_PRODUCTS = 1 << 14, SYMBOL = 16 /* what one stands for */ };
 
-static double products_of(const kiln_node *n, int first) {
+static double elements_or(kiln_dim size) {
+  return kiln_dim_is_number(size) ? (double)size : (double)SYMBOL;
+}
+
+static double products_of(const kiln_node *n, const kiln_tensor_detail *x, uint64_t summed) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
-  const kiln_tensor_detail *x = kiln_node_input(n, first)->type->detail;
-  const kiln_dim inner = x->sizes[x->rank - 1];
-  double products = kiln_dim_is_number(inner) ? (double)inner : (double)SYMBOL;
-  for (int d = 0; d < out->rank; d++)
-    products *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
+  double products = 1;
+  for (int d = 0; d < x->rank; d++)
+    if (summed >> d & 1) products *= elements_or(x->sizes[d]);
+  for (int d = 0; d < out->rank; d++) products *= elements_or(out->sizes[d]);
   return products;
 }
 
 /* One row, whatever its batches. */
-static bool has_one_row(const kiln_tensor_detail *t) {
-  for (int d = 0; d < t->rank - 1; d++)
-    if (t->sizes[d] != 1) return false;
+static bool has_one_row(const kiln_tensor_detail *t, uint64_t summed) {
+  for (int d = 0; d < t->rank; d++)
+    if (!(summed >> d & 1) && t->sizes[d] != 1) return false;
   return true;
 }
 
@@ -69,10 +72,13 @@ static bool conv_gains(const kiln_node *n) {
 
 /* -- Two products -- */
 
-int kiln__fusion_first_factor(const kiln_node *n) {
-  int first = 0;
-  while (!kiln_type_is_tensor(kiln_node_input(n, first)->type)) first++;
-  return first + (kiln_node_is(n, KILN_OP_addmm) || kiln_node_is(n, KILN_OP_baddbmm));
+/* A tensor that its only reader reads, or a list that its only reader does: that one. NULL: there
+ * are more. */
+static kiln_node *reader_of(const kiln_ir_value *v) {
+  if (v->use_count != 1) return NULL;
+  kiln_node *user = v->uses->user;
+  if (!kiln_node_is(user, KILN_OP_prim_ListConstruct)) return user;
+  return user->outputs[0]->use_count == 1 ? user->outputs[0]->uses->user : NULL;
 }
 
 static bool same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
@@ -109,12 +115,11 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *space = v->type->detail;
   if (!has_rows(space)) return NULL;
   for (;;) {
-    if (v->use_count != 1 || v->uses->user->block != n->block) return NULL;
-    kiln_node *user = v->uses->user;
-    if (is_attention(user) || kiln_codegen_convolves(user->op)) return NULL;
+    kiln_node *user = reader_of(v);
+    if (!user || user->block != n->block) return NULL;
     if (kiln_codegen_contracts(user->op)) {
-      const int first = kiln__fusion_first_factor(user);
-      return first + 1 < user->input_count && kiln_node_input(user, first) == v ? user : NULL;
+      kiln_factors of;
+      return kiln_codegen_factors(user, &of) && of.values[0] == v ? user : NULL;
     }
     if (user->op) kiln__fusion_infer(f, user);
     if (!keeps_rows(user, space)) return NULL;
@@ -123,7 +128,8 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
 }
 
 static bool has_weight(const kiln_node *n) {
-  return is_weight(kiln_node_input(n, kiln__fusion_first_factor(n) + 1));
+  kiln_factors of;
+  return kiln_codegen_factors(n, &of) && is_weight(of.values[1]);
 }
 
 /* The two, if n is the first of them; it comes first. A product with a weight gains more alone. */
@@ -142,13 +148,18 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
     return KILN_REASON_product_by_llvm;
   if (kiln_codegen_convolves(n->op))
     return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
-  const int first = kiln__fusion_first_factor(n);
-  const bool big = products_of(n, first) >= (double)WORTH_PRODUCTS;
-  if (big && !is_attention(n)) find_second(f, n);
-  if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
-  if (is_attention(n))
+  if (is_attention(n)) {
+    const kiln_tensor_detail *q = kiln_node_input(n, 0)->type->detail;
+    const bool big = products_of(n, q, UINT64_C(1) << (q->rank - 1)) >= (double)WORTH_PRODUCTS;
     return big && has_rows(n->outputs[0]->type->detail) ? KILN_REASON_none
                                                         : KILN_REASON_product_by_kernel;
-  const bool gains = big && has_weight(n) && !has_one_row(kiln_node_input(n, first)->type->detail);
+  }
+  kiln_factors of;
+  if (!kiln_codegen_factors(n, &of)) return KILN_REASON_types_unknown;
+  const kiln_tensor_detail *x = of.values[0]->type->detail;
+  const bool big = products_of(n, x, of.summed) >= (double)WORTH_PRODUCTS;
+  if (big) find_second(f, n);
+  if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
+  const bool gains = big && has_weight(n) && !has_one_row(x, of.summed);
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }

@@ -106,9 +106,10 @@ static bool is_unclear(const kiln_node *n, const kiln_tensor_detail *space, uint
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node) {
   const kiln_node *n = node->node;
   uint64_t mask;
-  if (node->chain == KILN_FUSION_SECOND) {
+  kiln_factors of;
+  if (node->chain == KILN_FUSION_SECOND && kiln_codegen_factors(n, &of)) {
     rows->chain = true;
-    rows->space = kiln_node_input(n, kiln__fusion_first_factor(n))->type->detail;
+    rows->space = of.values[0]->type->detail;
     rows->mask = UINT64_C(1) << (rows->space->rank - 1);
   }
   if (kiln_codegen_reduces(n, &mask)) {

@@ -1,13 +1,13 @@
 /* constant_propagation.c: pass `constant_propagation`: what is constant is computed now.
  *
- * In one walk in order: an operator whose arguments are all constants is run by its own kernel; a
- * decided If is replaced by its branch; a Loop that never runs goes; results of an If that are the
- * same on both sides, and values that a Loop carries unchanged, become what they are. Left alone:
- * side effects, random numbers, structural operators that have no kernel, results that somebody
- * writes or that leave the graph while they are mutable (a constant is shared by all calls), and
- * tensors above MAX_ELEMENTS, and everything once constants have taken the bytes that the model may
- * fold (flag fold_memory). A kernel's error leaves the node as it is, to be raised when it is
- * reached. */
+ * In one walk in order: an operator whose arguments are all constants is run by its own kernel, and
+ * a constant tuple is taken apart; a decided If is replaced by its branch; a Loop that never runs
+ * goes; results of an If that are the same on both sides, and values that a Loop carries unchanged,
+ * become what they are. Left alone: side effects, random numbers, structural operators that have no
+ * kernel, results that somebody writes or that leave the graph while they are mutable (a constant
+ * is shared by all calls), and tensors above MAX_ELEMENTS, and everything once constants have taken
+ * the bytes that the model may fold (flag fold_memory). A kernel's error leaves the node as it is,
+ * to be raised when it is reached. */
 #include "ir/pass.h"
 #include "runtime/quant.h"
 
@@ -179,6 +179,26 @@ static bool fold_construct(kiln_pass *pass, kiln_node *node, const kiln_ivalue *
   return false;
 }
 
+/* prim::TupleUnpack and prim::TupleIndex of a constant. */
+static bool fold_elements(kiln_pass *pass, kiln_node *node, const kiln_ivalue *args) {
+  kiln_ivalue outs[KILN_MAX_OUTS];
+  if (args[0].tag != KILN_TAG_TUPLE) return false;
+  const kiln_tuple *tuple = args[0].u.tuple;
+  int64_t first = 0;
+  if (kiln_node_is(node, KILN_OP_prim_TupleIndex)) {
+    first = args[1].u.i < 0 ? args[1].u.i + tuple->count : args[1].u.i;
+  } else if (tuple->count != node->output_count) {
+    return false;
+  }
+  if (first < 0 || first + node->output_count > tuple->count) return false;
+  for (int i = 0; i < node->output_count; i++) {
+    if (kiln_type_is_mutable(kiln_node_output(node, i)->type)) return false;
+  }
+  for (int i = 0; i < node->output_count; i++)
+    outs[i] = kiln_ivalue_retain(tuple->items[first + i]);
+  return replace_by_constants(pass, node, outs);
+}
+
 static bool fold_node(kiln_pass *pass, kiln_node *node) {
   kiln_ivalue args[MAX_ARGS];
   if (!is_foldable(pass, node) || !gather_constants(node, args)) return false;
@@ -188,6 +208,9 @@ static bool fold_node(kiln_pass *pass, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_prim_ListConstruct) ||
       kiln_node_is(node, KILN_OP_prim_TupleConstruct)) {
     return fold_construct(pass, node, args);
+  }
+  if (kiln_node_is(node, KILN_OP_prim_TupleUnpack) || kiln_node_is(node, KILN_OP_prim_TupleIndex)) {
+    return fold_elements(pass, node, args);
   }
   return fold_kernel(pass, node, args);
 }

@@ -9,57 +9,14 @@
  *   else:                                              y = op(x, mask)
  *
  * and what the operator complains of, it does. The network's steps are those of the operator's
- * own kernel (runtime/kernels/heavy/attention.c). Not under KILN_COMPAT=torch. */
+ * own kernel (runtime/kernels/heavy/attention.c). einsum of three and more is another such one
+ * (decompose_einsum.c). Not under KILN_COMPAT=torch. */
 #include "ir/pass.h"
-
-/* Where nodes are put: before `anchor`, or at the end of `block`. */
-typedef struct maker {
-  kiln_graph *graph;
-  kiln_block *block;
-  kiln_node *anchor;     /* NULL: the block's end */
-  const kiln_node *from; /* whose place in the source they have */
-} maker;
-
-static kiln_ir_value *put(const maker *m, kiln_node *node, const kiln_type *type) {
-  node->range = m->from->range;
-  node->scope = m->from->scope;
-  if (m->anchor) {
-    kiln_node_insert_before(node, m->anchor);
-  } else {
-    kiln_node_append(m->block, node);
-  }
-  return kiln_node_add_output(node, type);
-}
-static kiln_ir_value *step_of(const maker *m, kiln_op_id op, const kiln_type *type, int count,
-                              kiln_ir_value *const *inputs) {
-  kiln_node *node = kiln_node_create_id(m->graph, op);
-  for (int i = 0; i < count; i++) kiln_node_add_input(node, inputs[i]);
-  return put(m, node, type);
-}
-#define COUNT(...) ((int)(sizeof((kiln_ir_value *[]){__VA_ARGS__}) / sizeof(kiln_ir_value *)))
-#define STEP(op, ...)                                                             \
-  step_of(m, KILN_OP_##op, kiln_type_basic(KILN_TYPE_TENSOR), COUNT(__VA_ARGS__), \
-          (kiln_ir_value *[]){__VA_ARGS__})
-#define ASK(op, type, ...)                                                        \
-  step_of(m, KILN_OP_##op, kiln_type_basic(KILN_TYPE_##type), COUNT(__VA_ARGS__), \
-          (kiln_ir_value *[]){__VA_ARGS__})
-#define LIST(...)                                                                              \
-  step_of(m, KILN_OP_prim_ListConstruct,                                                       \
-          kiln_type_list(m->graph->types, kiln_type_basic(KILN_TYPE_INT)), COUNT(__VA_ARGS__), \
-          (kiln_ir_value *[]){__VA_ARGS__})
-
-static kiln_ir_value *constant(const maker *m, kiln_ivalue value, kiln_type_kind kind) {
-  return m->anchor ? kiln_insert_constant_before(m->anchor, value, kiln_type_basic(kind))
-                   : kiln_append_constant(m->block, value, kiln_type_basic(kind));
-}
-#define INT(i) constant(m, kiln_int(i), KILN_TYPE_INT)
-#define FLOAT(f) constant(m, kiln_float(f), KILN_TYPE_FLOAT)
-#define BOOL(b) constant(m, kiln_bool(b), KILN_TYPE_BOOL)
-#define NONE constant(m, kiln_none(), KILN_TYPE_NONE)
+#include "ir/pass/network.h"
 
 /* -- Networks: in a block, of the operator's inputs -- */
 
-static kiln_ir_value *attention(const maker *m, kiln_ir_value *x, kiln_ir_value *heads,
+static kiln_ir_value *attention(const kiln__maker *m, kiln_ir_value *x, kiln_ir_value *heads,
                                 kiln_ir_value *const weights[4]) {
   kiln_ir_value *all = STEP(linear, x, weights[0], weights[1]), *part[3];
   all = STEP(unflatten_int, all, INT(2), LIST(INT(3), heads, INT(-1)));
@@ -72,7 +29,7 @@ static kiln_ir_value *attention(const maker *m, kiln_ir_value *x, kiln_ir_value 
 }
 
 enum { MHA_DIM = 3, MHA_HEADS, MHA_WEIGHTS, MHA_MASK = 9, MHA_WITH_WEIGHTS };
-static kiln_ir_value *multi_head(const maker *m, kiln_ir_value *const *in) {
+static kiln_ir_value *multi_head(const kiln__maker *m, kiln_ir_value *const *in) {
   return attention(m, in[0], in[MHA_HEADS], in + MHA_WEIGHTS);
 }
 
@@ -89,17 +46,19 @@ enum {
   LAYER_FFN_2 = 16,
   LAYER_MASK = 18
 };
-static kiln_ir_value *norm(const maker *m, kiln_ir_value *x, kiln_ir_value *const *in, int weight) {
+static kiln_ir_value *norm(const kiln__maker *m, kiln_ir_value *x, kiln_ir_value *const *in,
+                           int weight) {
   return STEP(layer_norm, x, LIST(in[LAYER_DIM]), in[weight], in[weight + 1], in[LAYER_EPS],
               BOOL(true));
 }
 /* "none": what is taken for its errors. */
-static kiln_ir_value *exact_gelu(const maker *m) {
+static kiln_ir_value *exact_gelu(const kiln__maker *m) {
   const kiln_op *op = kiln_registry_op(m->graph->registry, KILN_OP_gelu);
-  return constant(m, kiln_ivalue_retain(op->schema->args[1].default_value), KILN_TYPE_STR);
+  return kiln__maker_constant(m, kiln_ivalue_retain(op->schema->args[1].default_value),
+                              KILN_TYPE_STR);
 }
 static bool is_true(const kiln_ir_value *v) { return kiln_ir_value_constant(v)->u.b; }
-static kiln_ir_value *encoder_layer(const maker *m, kiln_ir_value *const *in) {
+static kiln_ir_value *encoder_layer(const kiln__maker *m, kiln_ir_value *const *in) {
   const bool norm_first = is_true(in[LAYER_NORM_FIRST]);
   kiln_ir_value *x = norm_first ? norm(m, in[0], in, LAYER_NORM_1) : in[0];
   x = STEP(add_Tensor, attention(m, x, in[LAYER_HEADS], in + LAYER_WEIGHTS), in[0], INT(1));
@@ -155,7 +114,7 @@ typedef struct composite {
   kiln_op_id op;
   int dim, weights, mask; /* inputs */
   bool (*fits)(const kiln_node *n);
-  kiln_ir_value *(*network)(const maker *m, kiln_ir_value *const *in);
+  kiln_ir_value *(*network)(const kiln__maker *m, kiln_ir_value *const *in);
 } composite;
 static const composite composites[] = {
     {KILN_OP__native_multi_head_attention, MHA_DIM, MHA_WEIGHTS, MHA_MASK, is_self_attention,
@@ -165,17 +124,17 @@ static const composite composites[] = {
 };
 
 /* size(t)[start:end] == [n] */
-static kiln_ir_value *has_size(const maker *m, kiln_ir_value *t, kiln_ir_value *start,
+static kiln_ir_value *has_size(const kiln__maker *m, kiln_ir_value *t, kiln_ir_value *start,
                                kiln_ir_value *end, int64_t n) {
   const kiln_type *ints = kiln_type_list(m->graph->types, kiln_type_basic(KILN_TYPE_INT));
-  kiln_ir_value *sizes = step_of(m, KILN_OP_size, ints, 1, &t), *one = INT(1);
+  kiln_ir_value *sizes = kiln__maker_step(m, KILN_OP_size, ints, 1, &t), *one = INT(1);
   kiln_ir_value *part =
-      step_of(m, KILN_OP_slice_t, ints, 4, (kiln_ir_value *[]){sizes, start, end, one});
+      kiln__maker_step(m, KILN_OP_slice_t, ints, 4, (kiln_ir_value *[]){sizes, start, end, one});
   return ASK(eq_int_list, BOOL, part, LIST(INT(n)));
 }
 
 /* What the operator asks for: x (B, T, dim), weights (3 dim, ..). */
-static kiln_ir_value *sizes_fit(const maker *m, const kiln_node *n, const composite *c) {
+static kiln_ir_value *sizes_fit(const kiln__maker *m, const kiln_node *n, const composite *c) {
   int64_t dim = 0;
   (void)kiln_ir_value_const_int(kiln_node_input(n, c->dim), &dim);
   kiln_ir_value *x = has_size(m, kiln_node_input(n, 0), INT(2), NONE, dim);
@@ -185,28 +144,25 @@ static kiln_ir_value *sizes_fit(const maker *m, const kiln_node *n, const compos
 
 /* The condition of the network, before the operator: sizes are asked of what has them. */
 static kiln_ir_value *condition(kiln_node *n, const composite *c) {
-  const maker before = {n->graph, NULL, n, n}, *m = &before;
+  const kiln__maker before = {n->graph, NULL, n, n}, *m = &before;
   kiln_ir_value *mask = kiln_node_input(n, c->mask);
   kiln_ir_value *dense = ASK(__not__, BOOL, ASK(prim_is_nested, BOOL, kiln_node_input(n, 0)));
   if (mask->type->kind != KILN_TYPE_NONE)
     dense = ASK(__and___bool, BOOL, dense, ASK(__is__, BOOL, mask, NONE));
   kiln_node *branch = kiln_node_create_id(n->graph, KILN_OP_prim_If);
   kiln_node_add_input(branch, dense);
-  kiln_ir_value *fits = put(m, branch, kiln_type_basic(KILN_TYPE_BOOL));
+  kiln_ir_value *fits = kiln__maker_put(m, branch, kiln_type_basic(KILN_TYPE_BOOL));
   kiln_block *yes = kiln_node_add_block(branch), *no = kiln_node_add_block(branch);
-  const maker inside = {n->graph, yes, NULL, n};
+  const kiln__maker inside = {n->graph, yes, NULL, n};
   kiln_block_add_output(yes, sizes_fit(&inside, n, c));
   kiln_block_add_output(
       no, kiln_append_constant(no, kiln_bool(false), kiln_type_basic(KILN_TYPE_BOOL)));
   return fits;
 }
 
-static void decompose(kiln_node *n, const composite *c) {
-  kiln_ir_value *in[LAYER_MASK + 2];
-  KILN_ASSERT(n->input_count <= (int)(sizeof in / sizeof *in));
-  for (int i = 0; i < n->input_count; i++) in[i] = kiln_node_input(n, i);
+kiln_block *kiln__branch_around(kiln_node *n, kiln_ir_value *condition) {
   kiln_node *branch = kiln_node_create_id(n->graph, KILN_OP_prim_If);
-  kiln_node_add_input(branch, condition(n, c));
+  kiln_node_add_input(branch, condition);
   kiln_node_insert_before(branch, n);
   branch->range = n->range;
   branch->scope = n->scope;
@@ -217,7 +173,15 @@ static void decompose(kiln_node *n, const composite *c) {
   kiln_node_detach(n);
   kiln_node_append(whole, n);
   kiln_block_add_output(whole, given);
-  const maker inside = {n->graph, network, NULL, n};
+  return network;
+}
+
+static void decompose(kiln_node *n, const composite *c) {
+  kiln_ir_value *in[LAYER_MASK + 2];
+  KILN_ASSERT(n->input_count <= (int)(sizeof in / sizeof *in));
+  for (int i = 0; i < n->input_count; i++) in[i] = kiln_node_input(n, i);
+  kiln_block *network = kiln__branch_around(n, condition(n, c));
+  const kiln__maker inside = {n->graph, network, NULL, n};
   kiln_block_add_output(network, c->network(&inside, in));
 }
 
@@ -225,6 +189,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+    if (kiln__decompose_einsum(n)) pass->changed = true;
     for (size_t i = 0; i < sizeof composites / sizeof *composites; i++) {
       if (!kiln_node_is(n, composites[i].op) || !composites[i].fits(n) || is_left(n)) continue;
       decompose(n, &composites[i]);

@@ -438,10 +438,19 @@ static kiln_value *make_string(kiln_context *context, const char *name, draw *d)
                                     "circular",
                                     "ortho",
                                     "r"};
+  static const char *const equations[] = {
+      "i,i->i",          "i,i",          "i,j->ij",         "ij,kj->ik",
+      "ij,kj",           "ij,ij->i",     "ij,j->i",         "ij->ji",
+      "ij->j",           "ii->i",        "ii,ij->ij",       "bij,bkj->bik",
+      "bij,bkj->kb",     "ij,jk->ik",    "...j,...j->...",  "...i,j...",
+      "...ij,kj->...ik", "ij,kj,kl->il", "abcd,aecd->aceb", "abcd,abed->bce",
+      "abc,dbc->ad",     "abb,cb->ca"};
   const char *word = words[draw_below(d, sizeof words / sizeof *words)];
   if (draw_odd(d, 4)) word = odd[draw_below(d, sizeof odd / sizeof *odd)];
   if (strstr(name, "rounding")) word = draw_below(d, 2) ? "floor" : "trunc";
   if (strstr(name, "approximate")) word = draw_below(d, 2) ? "none" : "tanh";
+  if (strcmp(name, "equation") == 0)
+    word = equations[draw_below(d, sizeof equations / sizeof *equations)];
   const int edge = take_edge(d);
   if (edge >= 0) word = odd[edge];
   kiln_value *out = NULL;

@@ -278,6 +278,20 @@ def bytes_resampled():
             case("aten::upsample_bilinear2d", values(U8, (1, 4, *size)) * 31, out, align, None, None)
 
 
+def labels():
+    """Products of two in any order of labels, and of sizes of 1: their strides too."""
+    for equation, *sizes in (
+            ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)), ("bhqk,bkhd->bqhd", (2, 2, 3, 5), (2, 5, 2, 4)),
+            ("bhqk,bkhd->bqhd", (1, 2, 3, 1), (1, 1, 2, 4)), ("abc,dbc->da", (2, 3, 4), (1, 3, 4)),
+            ("abc,dbc->ad", (2, 1, 4), (3, 1, 4)), ("abc,dbc->acd", (2, 3, 1), (4, 3, 2)),
+            ("abc,cb->a", (3, 2, 4), (4, 2)), ("dcc,qc->qd", (2, 3, 3), (4, 3)),
+            ("...cb,...ac->...ab", (2, 1, 3, 2), (4, 2, 3)), ("b...a,ca->c...b", (2, 3, 4), (2, 4)),
+            ("ab,ac->cb", (0, 2), (0, 3)), ("ab,cb->ca", (0, 2), (3, 2)), ("ba,ca->cb", (1, 1), (1, 1)),
+            ("ab,bc,cd->da", (2, 3), (3, 4), (4, 2)), ("ab,bc,bd->dca", (2, 3), (1, 4), (3, 2)),
+            ("ab,cd->ca", (2, 3), (4, 2)), ("aab,ab->b", (2, 2, 3), (2, 1))):
+        case("aten::einsum", equation, [values(F32, size) for size in sizes], None)
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "torch2.py", (ties, corners, copies, functions, gradients, masked, boxes,
-                                    factors, sums, signs, bytes_resampled))
+                                    factors, sums, signs, bytes_resampled, labels))
