@@ -103,7 +103,7 @@ static kiln_variant *find_variant(kiln_executor *ex, kiln_call *call, const kiln
   if (guess && variant_holds(guess, call, args)) return guess;
   for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE), tried++) {
     if (variant_holds(v, call, args)) {
-      if (tried <= UINT16_MAX) __atomic_store_n(hint, (uint16_t)tried, __ATOMIC_RELAXED);
+      __atomic_store_n(hint, (uint16_t)tried, __ATOMIC_RELAXED); /* asked before it is trusted */
       return v;
     }
   }

@@ -98,6 +98,7 @@ bool kiln__renewal_begin(kiln_executor *ex) {
   }
   ex->victim = least;
   ex->level_ns = 0;
+  __atomic_store_n(&ex->renewal_due_ns, UINT64_MAX, __ATOMIC_RELAXED); /* recording says it now */
   __atomic_store_n(&ex->recording, true, __ATOMIC_RELAXED);
   return true;
 }

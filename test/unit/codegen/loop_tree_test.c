@@ -223,6 +223,24 @@ static void test_keep(void **unused) {
                softmax);
 }
 
+/* A pass that finds nothing to do says so, and leaves the text. */
+static void test_nothing_to_do(void **unused) {
+  (void)unused;
+  static const kiln_loop_pass passes[] = {kiln_loop_pass_cse, kiln_loop_pass_order,
+                                          kiln_loop_pass_collapse, kiln_loop_pass_hoist,
+                                          kiln_loop_pass_keep};
+  fixture f;
+  fixture_open(&f);
+  kiln_loop_fn *fn = parse_loop(&f, softmax, true, NULL);
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+    bool changed = true;
+    assert_ok(passes[i](fn, f.arena, &changed));
+    if (changed) fail_msg("pass %zu", i);
+    assert_true(kiln_str_is(kiln_loop_print(fn, f.arena), softmax));
+  }
+  fixture_close(&f);
+}
+
 /* x's memory may take softmax(x): each row is read before it is written. Not so where a row's
  * elements are read again for each that is written. */
 static void test_donors(void **unused) {
@@ -241,7 +259,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_gaps),
       cmocka_unit_test(test_values), cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
-      cmocka_unit_test(test_keep),
+      cmocka_unit_test(test_keep),   cmocka_unit_test(test_nothing_to_do),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -586,6 +586,8 @@ static void test_infer(void **state) {
                         "      %p : Float(*, 6, requires_grad=0, device=cpu),\n"
                         "      %u : Tensor,\n"
                         "      %f : Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu),\n"
+                        "      %m : Float(s0, s1, strides=[1, s0], requires_grad=0, device=cpu),\n"
+                        "      %o : Float(s1, strides=[1], requires_grad=0, device=cpu),\n"
                         "      %l : Long(3, strides=[1], requires_grad=0, device=cpu),\n"
                         "      %i : int):\n"
                         "  %n : NoneType = prim::Constant()\n"
@@ -593,6 +595,8 @@ static void test_infer(void **state) {
                         "  %5 : int = prim::Constant[value=5]()\n"
                         "  %wrong : int[] = prim::Constant[value=[2, 7]]()\n"
                         "  %g : Tensor = aten::add(%f, %f, %5)\n"
+                        "  %j : Tensor = aten::add(%m, %m, %5)\n"
+                        "  %k : Tensor = aten::add(%m, %o, %5)\n"
                         "  %places : Tensor?[] = prim::ListConstruct(%n, %l)\n"
                         "  %h : Tensor = aten::index(%f, %places)\n"
                         "  %r : Tensor = aten::arange(%5, %n, %n, %n, %n)\n"
@@ -616,6 +620,10 @@ static void test_infer(void **state) {
                       "Float(4, 3, strides=[6, 1], requires_grad=0, device=cpu)");
   assert_string_equal(type_of(*state, a.graph, "g"),
                       "Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu)");
+  /* The same by find_strides, which symbols ask: one layout is kept. A vector tells none. */
+  const kiln_type *turned = value(a.graph, "m")->type;
+  assert_ptr_equal(value(a.graph, "j")->type, turned);
+  assert_ptr_equal(value(a.graph, "k")->type, turned);
   assert_string_equal(type_of(*state, a.graph, "h"), "Float(2, 3, strides=[3, 1])");
   assert_string_equal(type_of(*state, a.graph, "r"),
                       "Long(5, strides=[1], requires_grad=0, device=cpu)");

@@ -582,6 +582,21 @@ static void test_memory_runs_out(void **state) {
   model_close(&m);
 }
 
+/* Flags are an object's: what is called on something else has none. */
+static void test_flags_of_no_object(void **state) {
+  (void)state;
+  model m;
+  kiln_arena *arena, *scratch;
+  model_open(&m, "graph(%x : int):\n  return (%x)\n", NULL);
+  assert_ok(kiln_arena_create(m.env->mem, &arena));
+  assert_ok(kiln_arena_create(m.env->mem, &scratch));
+  assert_null(kiln__freeze_flags(m.function->graph, kiln_int(1), arena, scratch));
+  assert_null(kiln__freeze_flags(m.function->graph, kiln_none(), arena, scratch));
+  kiln_arena_destroy(scratch);
+  kiln_arena_destroy(arena);
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_second_call_is_compiled),
@@ -606,6 +621,7 @@ int main(void) {
       cmocka_unit_test(test_out_needs_no_room),
       cmocka_unit_test(test_out_is_also_read),
       cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_flags_of_no_object),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
