@@ -146,12 +146,12 @@ static bool is_place(kiln_guard_place place, int entry, int dim) {
 static void symbols_are_bound_once(void **state) {
   fixture *f = *state;
   const kiln_guard_desc guard =
-      guard_of(f, "%x : Float(s0, 3, s1, strides=[3*s1, s1, 1], requires_grad=0, device=cpu), "
+      guard_of(f, "%x : Float(s1, 3, s0, strides=[3*s0, s0, 1], requires_grad=0, device=cpu), "
                   "%y : Float(s1, 2*s0, strides=[2*s0, 1], requires_grad=0, device=cpu)");
   const kiln_guard_symbols *s = guard.symbols;
   assert_non_null(s);
   assert_int_equal(s->symbol_count, 2);
-  assert_true(is_place(s->bind[0], 0, 0) && is_place(s->bind[1], 0, 2));
+  assert_true(is_place(s->bind[1], 0, 0) && is_place(s->bind[0], 0, 2));
   assert_int_equal(s->relation_count, 5);
   assert_true(is_place(s->relations[0], 0, 3) && is_place(s->relations[1], 0, 4));
   for (int i = 0; i < 3; i++) assert_true(is_place(s->relations[2 + i], 1, i));

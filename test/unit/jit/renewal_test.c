@@ -196,6 +196,25 @@ static void test_least_used_gives_way(void **state) {
   model_close(&m);
 }
 
+/* Also where it stands behind those that are asked first, and the hint of its shape was of what
+ * served until then. */
+static void test_late_one_is_found(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,5", NULL});
+  for (int64_t rows = 2; rows <= 6; rows++) call_shape(&m, rows, 8, 3);
+  call_shape(&m, 7, 8, 4);
+  for (int64_t rows = 2; rows <= 5; rows++) call_shape(&m, rows, 8, 1);
+  pass_time(&m);
+  call_shape(&m, 7, 8, 2); /* recorded, compiled: in the place of 6 rows */
+  assert_int_equal(gave_way(&m), 1);
+  const uint64_t ran = counters(&m).compiled_runs;
+  call_shape(&m, 7, 8, 3);
+  for (int64_t rows = 2; rows <= 5; rows++) call_shape(&m, rows, 8, 1);
+  assert_int_equal(counters(&m).compiled_runs, ran + 7);
+  model_close(&m);
+}
+
 /* No variant gives way to calls that are fewer than its own. */
 static void test_what_is_used_stays(void **state) {
   (void)state;
@@ -422,6 +441,7 @@ int main(void) {
       cmocka_unit_test(test_equal_by_accident),   cmocka_unit_test(test_one_by_accident),
       cmocka_unit_test(test_misses_tell_symbols), cmocka_unit_test(test_torch_remembers_nothing),
       cmocka_unit_test(test_many_levels),         cmocka_unit_test(test_least_used_gives_way),
+      cmocka_unit_test(test_late_one_is_found),
       cmocka_unit_test(test_what_is_used_stays),  cmocka_unit_test(test_windows_grow),
       cmocka_unit_test(test_memory_is_flat),      cmocka_unit_test(test_memory_runs_out),
       cmocka_unit_test(test_renewal_is_tried_again),
