@@ -633,20 +633,70 @@ static void test_infer(void **state) {
   kiln_graph_release(a.graph);
 }
 
+/* Of nothing there is one piece of nothing, or as many as were asked for; 6 elements make no four
+ * pieces, but three. */
+static void test_uneven_pieces(void **state) {
+  infer_args a = {
+      .graph = parse(*state,
+                     "graph(%n : Float(0, 3, strides=[3, 1], requires_grad=0, device=cpu),\n"
+                     "      %x : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
+                     "      %y : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"
+                     "  %0 : int = prim::Constant[value=0]()\n"
+                     "  %2 : int = prim::Constant[value=2]()\n"
+                     "  %4 : int = prim::Constant[value=4]()\n"
+                     "  %s : Tensor[] = aten::split(%n, %2, %0)\n"
+                     "  %a : Tensor = prim::ListUnpack(%s)\n"
+                     "  %c : Tensor[] = aten::chunk(%n, %2, %0)\n"
+                     "  %b : Tensor, %d : Tensor = prim::ListUnpack(%c)\n"
+                     "  %k : Tensor[] = aten::chunk(%x, %4, %0)\n"
+                     "  %e : Tensor, %f : Tensor, %g : Tensor = prim::ListUnpack(%k)\n"
+                     "  return (%a, %d, %e, %g)\n")};
+  infer_body(*state, &a);
+  static const char *const empty[] = {"a", "b", "d"}, *const full[] = {"e", "f", "g"};
+  for (int i = 0; i < 3; i++) {
+    assert_ptr_equal(value(a.graph, empty[i])->type, value(a.graph, "n")->type);
+    assert_ptr_equal(value(a.graph, full[i])->type, value(a.graph, "y")->type);
+  }
+  kiln_graph_release(a.graph);
+}
+
+/* A result of more dimensions than there may be has no type. */
+static void test_too_many_dimensions(void **state) {
+  infer_args a = {0};
+  for (int rank = KILN_MAX_RANK - 1; rank <= KILN_MAX_RANK; rank++) {
+    char text[1024] = "graph(%x : Long(1";
+    for (int d = 1; d < rank; d++) strcat(text, ", 1");
+    strcat(text, ")):\n"
+                 "  %3 : int = prim::Constant[value=3]()\n"
+                 "  %o : Tensor = aten::one_hot(%x, %3)\n"
+                 "  return (%o)\n");
+    a.graph = parse(*state, text);
+    infer_body(*state, &a);
+    const kiln_tensor_detail *d = value(a.graph, "o")->type->detail;
+    if (rank < KILN_MAX_RANK) {
+      assert_true(d && d->rank == KILN_MAX_RANK && d->sizes[rank] == 3);
+    } else {
+      assert_null(d);
+    }
+    kiln_graph_release(a.graph);
+  }
+}
+
 /* What is found by running an operator is a change as well. */
 static void test_probing_changes(void **state) {
   fixture *f = *state;
   kiln_call *call;
   kiln_graph *graph = parse(f, "graph(%x : Float(3, strides=[1], requires_grad=0, device=cpu)):\n"
-                               "  %o : Tensor = aten::outer(%x, %x)\n"
+                               "  %o : Tensor = aten::kron(%x, %x)\n"
                                "  return (%o)\n");
+  assert_null(value(graph, "o")->node->op->shape); /* the kernel alone tells */
   assert_ok(kiln_call_create(f->env, &call));
   for (int i = 0; i < 2; i++) {
     kiln_pass pass = {.graph = graph, .scratch = f->arena, .env = f->env, .call = call};
     assert_ok(kiln_pass_infer_shapes(&pass));
     assert_true(pass.changed == (i == 0));
     assert_string_equal(type_of(f, graph, "o"),
-                        "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)");
+                        "Float(9, strides=[1], requires_grad=0, device=cpu)");
   }
   kiln_call_destroy(call);
   kiln_graph_release(graph);
@@ -700,6 +750,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_infer),           cmocka_unit_test(test_masks_are_not_probed),
       cmocka_unit_test(test_pieces),          cmocka_unit_test(test_probing_changes),
+      cmocka_unit_test(test_uneven_pieces),   cmocka_unit_test(test_too_many_dimensions),
       cmocka_unit_test(test_against_kernels),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
