@@ -282,9 +282,10 @@ static void test_donors(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_gaps),
-      cmocka_unit_test(test_values), cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
-      cmocka_unit_test(test_keep),   cmocka_unit_test(test_nothing_to_do),
+      cmocka_unit_test(test_text),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_gaps),     cmocka_unit_test(test_values),
+      cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_keep),     cmocka_unit_test(test_nothing_to_do),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

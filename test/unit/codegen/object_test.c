@@ -105,21 +105,21 @@ static void assert_refused(const void *bytes, size_t size, const char *why) {
 /* A header alone is whole, and says how many sections there are. */
 static void test_header_alone(void **unused) {
   (void)unused;
-  const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-                                         ELFDATA2LSB},
-                             .e_type = ET_REL,
-                             .e_machine = EM_X86_64,
-                             .e_shentsize = sizeof(Elf64_Shdr)};
+  const Elf64_Ehdr header = {
+      .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB},
+      .e_type = ET_REL,
+      .e_machine = EM_X86_64,
+      .e_shentsize = sizeof(Elf64_Shdr)};
   assert_refused(&header, sizeof header - 1, "object file: too short");
   assert_refused(&header, sizeof header, "object file: 0 sections");
 }
 
 static void test_refusals(void **unused) {
   (void)unused;
-  static const damage damages[] = {
-      bad_magic,       bad_machine,        sections_outside,   data_outside,     writable,
-      relocation_type, relocation_outside, relocation_too_far, undefined_symbol, other_abi,
-      symbols_elsewhere};
+  static const damage damages[] = {bad_magic,          bad_machine,        sections_outside,
+                                   data_outside,       writable,           relocation_type,
+                                   relocation_outside, relocation_too_far, undefined_symbol,
+                                   other_abi,          symbols_elsewhere};
   fixture f;
   fixture_open(&f);
   kiln_codegen *codegen;

@@ -189,7 +189,8 @@ static void symbols_must_agree(void **state) {
     const kiln_type *input = kiln_graph_input(other, 0)->type;
     const kiln_type *before = value(body, "y")->type;
     const kiln_symbols symbols = {.types = f->types, .count = 1, .all[0].now = i == 1 ? 5 : 2};
-    const kiln_pass pass = {.graph = body, .scratch = f->arena, .env = f->env, .lowers = lowers_all};
+    const kiln_pass pass = {
+        .graph = body, .scratch = f->arena, .env = f->env, .lowers = lowers_all};
     kiln_type_vec found = {0};
     assert_true(kiln__symbols_retype(&symbols, &pass, body, &input, &found) == (i == 0));
     assert_int_equal(found.count, i == 0 ? 0 : 2);

@@ -636,21 +636,21 @@ static void test_infer(void **state) {
 /* Of nothing there is one piece of nothing, or as many as were asked for; 6 elements make no four
  * pieces, but three. */
 static void test_uneven_pieces(void **state) {
-  infer_args a = {
-      .graph = parse(*state,
-                     "graph(%n : Float(0, 3, strides=[3, 1], requires_grad=0, device=cpu),\n"
-                     "      %x : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
-                     "      %y : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"
-                     "  %0 : int = prim::Constant[value=0]()\n"
-                     "  %2 : int = prim::Constant[value=2]()\n"
-                     "  %4 : int = prim::Constant[value=4]()\n"
-                     "  %s : Tensor[] = aten::split(%n, %2, %0)\n"
-                     "  %a : Tensor = prim::ListUnpack(%s)\n"
-                     "  %c : Tensor[] = aten::chunk(%n, %2, %0)\n"
-                     "  %b : Tensor, %d : Tensor = prim::ListUnpack(%c)\n"
-                     "  %k : Tensor[] = aten::chunk(%x, %4, %0)\n"
-                     "  %e : Tensor, %f : Tensor, %g : Tensor = prim::ListUnpack(%k)\n"
-                     "  return (%a, %d, %e, %g)\n")};
+  infer_args a = {.graph =
+                      parse(*state,
+                            "graph(%n : Float(0, 3, strides=[3, 1], requires_grad=0, device=cpu),\n"
+                            "      %x : Float(6, strides=[1], requires_grad=0, device=cpu),\n"
+                            "      %y : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"
+                            "  %0 : int = prim::Constant[value=0]()\n"
+                            "  %2 : int = prim::Constant[value=2]()\n"
+                            "  %4 : int = prim::Constant[value=4]()\n"
+                            "  %s : Tensor[] = aten::split(%n, %2, %0)\n"
+                            "  %a : Tensor = prim::ListUnpack(%s)\n"
+                            "  %c : Tensor[] = aten::chunk(%n, %2, %0)\n"
+                            "  %b : Tensor, %d : Tensor = prim::ListUnpack(%c)\n"
+                            "  %k : Tensor[] = aten::chunk(%x, %4, %0)\n"
+                            "  %e : Tensor, %f : Tensor, %g : Tensor = prim::ListUnpack(%k)\n"
+                            "  return (%a, %d, %e, %g)\n")};
   infer_body(*state, &a);
   static const char *const empty[] = {"a", "b", "d"}, *const full[] = {"e", "f", "g"};
   for (int i = 0; i < 3; i++) {

@@ -114,8 +114,8 @@ static void test_looks_twice(void **state) {
   (void)state;
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const size_t stripes = (sizeof(kiln_epoch_stripe) * KILN_STRIPES + page - 1) / page * page;
-  char *memory_of = mmap(NULL, page + stripes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                         -1, 0);
+  char *memory_of =
+      mmap(NULL, page + stripes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_true(memory_of != MAP_FAILED);
   kiln_mem *mem = memory();
   kiln_epoch *e = (kiln_epoch *)(void *)(memory_of + page - offsetof(kiln_epoch, stripes));

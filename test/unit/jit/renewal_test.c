@@ -314,7 +314,7 @@ static void test_memory_runs_out(void **state) {
 /* -- Renewals that come to nothing -- */
 
 static struct hook {
-  const char *words;          /* of a line of the log, at which the job's memory ends; NULL: never */
+  const char *words; /* of a line of the log, at which the job's memory ends; NULL: never */
   const kiln_executor *region; /* or: others are asked there whether they want the lock */
   kiln_call *other;
   int asked;
@@ -441,10 +441,9 @@ int main(void) {
       cmocka_unit_test(test_equal_by_accident),   cmocka_unit_test(test_one_by_accident),
       cmocka_unit_test(test_misses_tell_symbols), cmocka_unit_test(test_torch_remembers_nothing),
       cmocka_unit_test(test_many_levels),         cmocka_unit_test(test_least_used_gives_way),
-      cmocka_unit_test(test_late_one_is_found),
-      cmocka_unit_test(test_what_is_used_stays),  cmocka_unit_test(test_windows_grow),
-      cmocka_unit_test(test_memory_is_flat),      cmocka_unit_test(test_memory_runs_out),
-      cmocka_unit_test(test_renewal_is_tried_again),
+      cmocka_unit_test(test_late_one_is_found),   cmocka_unit_test(test_what_is_used_stays),
+      cmocka_unit_test(test_windows_grow),        cmocka_unit_test(test_memory_is_flat),
+      cmocka_unit_test(test_memory_runs_out),     cmocka_unit_test(test_renewal_is_tried_again),
       cmocka_unit_test(test_renewal_is_given_up), cmocka_unit_test(test_others_need_not_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
