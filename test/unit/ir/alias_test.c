@@ -301,20 +301,6 @@ static void test_escapes(void **state) {
   subject_deinit(&s);
 }
 
-/* The same of the last value, behind which nothing is made. */
-static void test_last_escapes(void **state) {
-  subject s;
-  subject_init(&s, *state,
-               "graph(%x : Tensor):\n"
-               "  %a : Tensor = test::new(%x)\n"
-               "   = prim::Unknown(%a)\n"
-               "  return ()\n");
-  const kiln_node *unknown = val(&s, "a")->node->next;
-  assert_true(kiln_alias_writes_to(s.alias, unknown, val(&s, "a")));
-  assert_true(may_alias(&s, "a", "x"));
-  subject_deinit(&s);
-}
-
 /* Elements of a new list are new and may be each other; a list in a list is not that list. */
 static void test_new_lists(void **state) {
   subject s;
@@ -696,7 +682,6 @@ int main(void) {
       cmocka_unit_test(test_containers),
       cmocka_unit_test(test_control),
       cmocka_unit_test(test_escapes),
-      cmocka_unit_test(test_last_escapes),
       cmocka_unit_test(test_set_attr),
       cmocka_unit_test(test_constants),
       cmocka_unit_test(test_groups),
