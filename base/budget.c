@@ -101,8 +101,10 @@ static kiln_status *out_of_bytes(const kiln_budget *b) {
   return KILN_ERROR(KILN_LIMIT, "%s needs more than its limit of %s (bytes)", b->what, number);
 }
 
+/* Where neither holds, the host has taken its word back. */
 static kiln_status *ended(const kiln_budget *b) {
-  if (kiln_cancel_is_asked(b->cancel)) {
+  const bool is_late = b->deadline_ns && kiln_now_ns() > b->deadline_ns;
+  if (!is_late || kiln_cancel_is_asked(b->cancel)) {
     return KILN_ERROR(KILN_CANCELLED, "%s was cancelled", b->what);
   }
   return KILN_ERROR(KILN_LIMIT, "%s took longer than its limit of %u ms (time_ms)", b->what,

@@ -91,7 +91,7 @@ bool kiln__shape_im2col(kiln_shape_query *q) {
     if (room < 0) return false;
     windows *= room / step[d] + 1;
   }
-  if (last == 3) sizes[0] = t->sizes[0];
+  sizes[0] = t->sizes[0]; /* without a batch the channels, which follow */
   sizes[last - 2] = kiln_dim_product(q->dims, t->sizes[last - 2], k[0] * k[1]);
   sizes[last - 1] = windows;
   return kiln__shape_give(q, 0, t->dtype, last, sizes, true);

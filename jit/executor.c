@@ -102,10 +102,10 @@ static kiln_variant *find_variant(kiln_executor *ex, kiln_call *call, const kiln
   kiln_variant *guess = variant_at(first, __atomic_load_n(hint, __ATOMIC_RELAXED));
   if (guess && variant_holds(guess, call, args)) return guess;
   for (; v; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE), tried++) {
-    if (variant_holds(v, call, args)) {
-      if (tried <= UINT16_MAX) __atomic_store_n(hint, (uint16_t)tried, __ATOMIC_RELAXED);
-      return v;
-    }
+    if (!variant_holds(v, call, args)) continue;
+    /* Not of what always holds: a variant that takes another's place is to be found before it. */
+    if (v->guard) __atomic_store_n(hint, (uint16_t)tried, __ATOMIC_RELAXED);
+    return v;
   }
   return NULL;
 }

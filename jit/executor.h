@@ -138,7 +138,8 @@ typedef struct kiln_executor {
   kiln_variant *victim;    /* that gives way to the one being made; NULL: none is */
   kiln_variant *newest;    /* that took a place; or NULL */
   uint64_t level_ns;       /* that making the last level took */
-  uint64_t renewal_due_ns; /* atomic: of the model's unserved time, when the window ends */
+  uint64_t renewal_due_ns; /* atomic: of the model's unserved time, when the window ends;
+                              UINT64_MAX while a variant gives way */
   uint64_t unserved_before;
   uint32_t patience;
   struct kiln_executor *next; /* of the jit */

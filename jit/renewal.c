@@ -85,6 +85,7 @@ bool kiln__renewal_begin(kiln_executor *ex) {
   for (kiln_variant *v = ex->variants; v; v = v->next) {
     if (v->guard && (!least || hits_of(ex, v) < hits_of(ex, least))) least = v;
   }
+  KILN_ASSERT(least); /* it is renewable */
   const uint64_t unserved = unserved_sum(ex) - ex->unserved_before;
   const bool pays = unserved_ns(ex->jit) >= affordable_ns(ex) && hits_of(ex, least) < unserved;
   if (ex->newest && SHARE * hits_of(ex, ex->newest) < unserved) {
@@ -98,6 +99,7 @@ bool kiln__renewal_begin(kiln_executor *ex) {
   }
   ex->victim = least;
   ex->level_ns = 0;
+  __atomic_store_n(&ex->renewal_due_ns, UINT64_MAX, __ATOMIC_RELAXED); /* recording says it now */
   __atomic_store_n(&ex->recording, true, __ATOMIC_RELAXED);
   return true;
 }

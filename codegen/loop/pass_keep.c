@@ -142,7 +142,7 @@ static bool find_kept(keeping *k) {
   for (int i = 0; i < k->nest->body.count; i++) {
     const kiln_loop_inst *inst = &k->nest->body.data[i];
     const bool again = k->equal[i] != i && k->chain_of[k->equal[i]] != k->chain_of[i];
-    if (again && !kiln_loop_reduces(inst->op)) continue;
+    if (again) continue;
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) {
       const int value = inst->args[a], first = k->equal[value];
       if (k->chain_of[value] < 0 || k->chain_of[value] != k->chain_of[i]) continue;

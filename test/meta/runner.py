@@ -264,8 +264,9 @@ def check_mutate(tree):
         found = {n: (mutate.killer(n, [test]), True) for n in chosen}
     seen = len(chosen) - 1
     other = next(fault.key() for fault in chosen.values() if fault.rule != 'border')
-    for reasons, expected in [({}, (seen, 1, 0)), ({border[0]: 'why'}, (seen, 0, 1)), ({border[0]: ''}, (seen, 1, 0)),
-                              ({border[0]: 'why', other: 'seen'}, (seen - 1, 1, 1))]:
+    for reasons, expected in [({}, (seen, 1, 0, 0)), ({border[0]: 'open: why'}, (seen, 0, 1, 0)),
+                              ({border[0]: 'equal: why'}, (seen, 0, 1, 1)), ({border[0]: ''}, (seen, 1, 0, 0)),
+                              ({border[0]: 'time: why', other: 'seen'}, (seen - 1, 1, 1, 0))]:
         told = io.StringIO()
         with contextlib.redirect_stdout(told):
             got = mutate.judge(chosen, found, reasons)

@@ -61,6 +61,21 @@ static void limits_name_themselves(void **state) {
   assert_ok(kiln_budget_check(&host, 0));
 }
 
+/* What was found over stays so, though the host takes its word back: a range has left something
+ * out. */
+static void over_stays_over(void **state) {
+  (void)state;
+  kiln_budget host = begin((kiln_limits){.cancel = cancel, .time_ms = 60000});
+  assert_false(kiln_budget_is_over(&host));
+  kiln_call_cancel(cancel);
+  assert_true(kiln_budget_is_over(&host));
+  kiln_cancel_reset(cancel);
+  assert_true(kiln_budget_is_over(&host));
+  assert_error(kiln_budget_check(&host, 0), KILN_CANCELLED, "the test was cancelled");
+  kiln_budget next = begin((kiln_limits){.cancel = cancel});
+  assert_false(kiln_budget_is_over(&next));
+}
+
 /* The look that a test has named is the first to be told. */
 static void looks_are_counted(void **state) {
   (void)state;
@@ -212,6 +227,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(limits_name_themselves, set_up, tear_down),
       cmocka_unit_test_setup_teardown(operations_are_exact, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(over_stays_over, set_up, tear_down),
       cmocka_unit_test_setup_teardown(looks_are_counted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(arenas_leave_the_scope, set_up, tear_down),
       cmocka_unit_test_setup_teardown(ranges_end, set_up, tear_down),

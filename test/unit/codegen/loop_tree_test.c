@@ -221,6 +221,49 @@ static void test_keep(void **unused) {
                "for 8 { %11 = load f32 b0 + 0 [8, 1] %12 = sub f32 %11, %2 %13 = exp f32 %12\n"
                "  %14 = div f32 %13, %8 store f32 b1 + 0 [8, 1], %14 } } }",
                softmax);
+  /* Read twice there, it is kept once. */
+  check_passes("kernel { in b0: f32[4, 8] [8, 1] out b1: f32[4, 8] [8, 1] nest [4] {\n"
+               "reduce 8 { %1 = load f32 b0 + 0 [8, 1] %2 = exp f32 %1\n"
+               "  %3 = sum f32 %2 over 1 }\n"
+               "for 8 { %6 = load f32 b0 + 0 [8, 1] %7 = exp f32 %6 %8 = div f32 %7, %3\n"
+               "  %9 = mul f32 %8, %7 store f32 b1 + 0 [8, 1], %9 } } }",
+               "kernel {\n"
+               "  in b0: f32[4, 8] [8, 1]\n"
+               "  out b1: f32[4, 8] [8, 1]\n"
+               "  local b2: f32[8] [1]\n"
+               "  nest [4] {\n"
+               "    reduce 8 {\n"
+               "      %1 = load f32 b0 + 0 [8, 1]\n"
+               "      %2 = exp f32 %1\n"
+               "      store f32 b2 + 0 [0, 1], %2\n"
+               "      %4 = sum f32 %2 over 1\n"
+               "    }\n"
+               "    for 8 {\n"
+               "      %7 = load f32 b2 + 0 [0, 1]\n"
+               "      %8 = div f32 %7, %4\n"
+               "      %9 = mul f32 %8, %7\n"
+               "      store f32 b1 + 0 [8, 1], %9\n"
+               "    }\n"
+               "  }\n"
+               "}\n");
+}
+
+/* A pass that finds nothing to do says so, and leaves the text. */
+static void test_nothing_to_do(void **unused) {
+  (void)unused;
+  static const kiln_loop_pass passes[] = {kiln_loop_pass_cse, kiln_loop_pass_order,
+                                          kiln_loop_pass_collapse, kiln_loop_pass_hoist,
+                                          kiln_loop_pass_keep};
+  fixture f;
+  fixture_open(&f);
+  kiln_loop_fn *fn = parse_loop(&f, softmax, true, NULL);
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+    bool changed = true;
+    assert_ok(passes[i](fn, f.arena, &changed));
+    if (changed) fail_msg("pass %zu", i);
+    assert_true(kiln_str_is(kiln_loop_print(fn, f.arena), softmax));
+  }
+  fixture_close(&f);
 }
 
 /* x's memory may take softmax(x): each row is read before it is written. Not so where a row's
@@ -239,9 +282,10 @@ static void test_donors(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_gaps),
-      cmocka_unit_test(test_values), cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
-      cmocka_unit_test(test_keep),
+      cmocka_unit_test(test_text),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_gaps),     cmocka_unit_test(test_values),
+      cmocka_unit_test(test_collapse), cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_keep),     cmocka_unit_test(test_nothing_to_do),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,12 +87,39 @@ static void undefined_symbol(unsigned char *bytes, size_t size) {
   Elf64_Sym *symbols = (Elf64_Sym *)(bytes + table->sh_offset);
   for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++) symbols[i].st_shndx = SHN_UNDEF;
 }
+/* A relocation by what reads like a table of symbols and is none. */
+static void symbols_elsewhere(unsigned char *bytes, size_t size) {
+  (void)size;
+  Elf64_Shdr *first = (Elf64_Shdr *)(bytes + ((Elf64_Ehdr *)bytes)->e_shoff);
+  *first = *section(bytes, SHT_SYMTAB);
+  first->sh_type = SHT_NULL;
+  section(bytes, SHT_RELA)->sh_link = 0;
+}
+
+static void assert_refused(const void *bytes, size_t size, const char *why) {
+  kiln__pages pages = {0};
+  kiln_kernel_fn fn = NULL;
+  assert_error(kiln__object_load(bytes, size, "any", &pages, &fn), KILN_UNSUPPORTED, why);
+}
+
+/* A header alone is whole, and says how many sections there are. */
+static void test_header_alone(void **unused) {
+  (void)unused;
+  const Elf64_Ehdr header = {
+      .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB},
+      .e_type = ET_REL,
+      .e_machine = EM_X86_64,
+      .e_shentsize = sizeof(Elf64_Shdr)};
+  assert_refused(&header, sizeof header - 1, "object file: too short");
+  assert_refused(&header, sizeof header, "object file: 0 sections");
+}
 
 static void test_refusals(void **unused) {
   (void)unused;
-  static const damage damages[] = {
-      bad_magic,       bad_machine,        sections_outside,   data_outside,     writable,
-      relocation_type, relocation_outside, relocation_too_far, undefined_symbol, other_abi};
+  static const damage damages[] = {bad_magic,          bad_machine,        sections_outside,
+                                   data_outside,       writable,           relocation_type,
+                                   relocation_outside, relocation_too_far, undefined_symbol,
+                                   other_abi,          symbols_elsewhere};
   fixture f;
   fixture_open(&f);
   kiln_codegen *codegen;
@@ -165,7 +192,8 @@ static void test_random_damage(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_header_alone),
+                                     cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_random_damage)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

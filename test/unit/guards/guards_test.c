@@ -137,6 +137,27 @@ static void several_values(void **state) {
   for (int i = 0; i < 2; i++) kiln_ivalue_release(values[i]);
 }
 
+static bool is_place(kiln_guard_place place, int entry, int dim) {
+  return place.entry == entry && place.dim == dim;
+}
+
+/* A symbol is bound where it stands first; where it stands again, alone or in an expression, is a
+ * relation. Numbers are the entry's to compare, and a guard of numbers has no symbols. */
+static void symbols_are_bound_once(void **state) {
+  fixture *f = *state;
+  const kiln_guard_desc guard =
+      guard_of(f, "%x : Float(s1, 3, s0, strides=[3*s0, s0, 1], requires_grad=0, device=cpu), "
+                  "%y : Float(s1, 2*s0, strides=[2*s0, 1], requires_grad=0, device=cpu)");
+  const kiln_guard_symbols *s = guard.symbols;
+  assert_non_null(s);
+  assert_int_equal(s->symbol_count, 2);
+  assert_true(is_place(s->bind[1], 0, 0) && is_place(s->bind[0], 0, 2));
+  assert_int_equal(s->relation_count, 5);
+  assert_true(is_place(s->relations[0], 0, 3) && is_place(s->relations[1], 0, 4));
+  for (int i = 0; i < 3; i++) assert_true(is_place(s->relations[2 + i], 1, i));
+  assert_null(guard_of(f, full).symbols);
+}
+
 /* -- In words -- */
 
 static const char *explain(fixture *f, const kiln_guard_desc *guard, kiln_ivalue v) {
@@ -406,6 +427,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(defined_alone, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(open_types, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(several_values, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(symbols_are_bound_once, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(symbols_are_explained, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),

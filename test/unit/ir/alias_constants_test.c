@@ -1,4 +1,5 @@
-/* alias_constants_test.c: constants that hold one tensor: who writes it writes what they hold. */
+/* alias_constants_test.c: constants that hold one tensor: who writes it writes what they hold. And
+ * the value that is made last. */
 #include "ir/pass.h"
 #include "test/unit/ir/ir_support.h"
 
@@ -32,9 +33,24 @@ static void test_dict(void **state) {
   kiln_graph_release(graph);
 }
 
+/* It escapes as others do, although nothing is made behind it. */
+static void test_last_escapes(void **state) {
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : Tensor):\n"
+                               "  %a : Tensor = aten::relu(%x)\n"
+                               "   = other::unknown(%a)\n"
+                               "  return ()\n");
+  const kiln_alias *alias = kiln_alias_create(f->arena, graph);
+  kiln_ir_value *a = value(graph, "a");
+  assert_true(kiln_alias_writes_to(alias, a->node->next, a));
+  assert_true(kiln_alias_is_wildcard(alias, a));
+  kiln_graph_release(graph);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_dict, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(test_last_escapes, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

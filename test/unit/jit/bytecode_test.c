@@ -563,6 +563,43 @@ static void casts_are_proved(void **state) {
   assert_true(is_checked(f, chosen));
 }
 
+/* What the Ifs around a cast leave of an optional or a union must fit, each of it. */
+static void casts_of_what_is_left(void **state) {
+  static const struct {
+    const char *from, *condition;
+    bool checked;
+  } cases[] = {
+      {"int?", "%some", false},
+      {"int?", "%none", true}, /* None alone is left */
+      {"int?", "%c", true},
+      {"Union(float, int, NoneType)", "%some", true}, /* a float is left too */
+      {"Union(int, NoneType)", "%some", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[1024];
+    kiln_plan *plan;
+    snprintf(text, sizeof text,
+             "graph(%%x : %s, %%c : bool):\n"
+             "  %%zero : int = prim::Constant[value=0]()\n"
+             "  %%nothing : NoneType = prim::Constant()\n"
+             "  %%some : bool = aten::__isnot__(%%x, %%nothing)\n"
+             "  %%none : bool = aten::__is__(%%x, %%nothing)\n"
+             "  %%r : int = prim::If(%s)\n"
+             "    block0():\n"
+             "      %%n : int = prim::unchecked_cast(%%x)\n"
+             "      -> (%%n)\n"
+             "    block1():\n"
+             "      -> (%%zero)\n"
+             "  return (%%r)\n",
+             cases[i].from, cases[i].condition);
+    assert_ok(emit(*state, text, 0, &plan));
+    void *arg = plan;
+    print_plan(*state, &arg);
+    kiln_plan_destroy(plan);
+    if ((strstr(arg, " CHECK ") != NULL) != cases[i].checked) fail_msg("%zu:\n%s", i, (char *)arg);
+  }
+}
+
 static void stress_and_refusals(void **state) {
   fixture *f = *state;
   kiln_plan *plan;
@@ -629,6 +666,7 @@ int main(void) {
                                       fixture_teardown),
       cmocka_unit_test_setup_teardown(kernels_are_wrapped_once, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(casts_are_proved, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(casts_of_what_is_left, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_and_refusals, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,10 @@
 /* epoch_test.c: what is retired is freed when no run can hold it, and not before. */
 #include "jit/epoch.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "test/unit/unit.h"
 
 static void count(void *object) { ++*(int *)object; }
@@ -88,6 +92,54 @@ static void test_out_of_memory_keeps(void **state) {
   kiln_mem_release(mem);
 }
 
+/* -- A run that is held up between its two looks at the epoch -- */
+
+static struct held_up {
+  kiln_epoch *epoch; /* its stripes lie in memory that cannot be written */
+  void *page;
+  size_t bytes;
+  int freed, moves;
+} held_up;
+
+/* Stands for the collector: the run has read the epoch, and is about to count itself. */
+static void move_on(int number) {
+  (void)number;
+  if (held_up.moves++ || mprotect(held_up.page, held_up.bytes, PROT_READ | PROT_WRITE)) _exit(1);
+  (void)kiln_epoch_retire(held_up.epoch, count, &held_up.freed);
+  collect_often(held_up.epoch);
+}
+
+/* It counts itself where collectors look, not where it was when the epoch was another one. */
+static void test_looks_twice(void **state) {
+  (void)state;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t stripes = (sizeof(kiln_epoch_stripe) * KILN_STRIPES + page - 1) / page * page;
+  char *memory_of =
+      mmap(NULL, page + stripes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(memory_of != MAP_FAILED);
+  kiln_mem *mem = memory();
+  kiln_epoch *e = (kiln_epoch *)(void *)(memory_of + page - offsetof(kiln_epoch, stripes));
+  kiln_epoch_init(e, mem);
+  held_up = (struct held_up){.epoch = e, .page = memory_of + page, .bytes = stripes};
+  struct sigaction old, act = {.sa_handler = move_on};
+  sigaction(SIGSEGV, &act, &old);
+  assert_int_equal(mprotect(held_up.page, stripes, PROT_READ), 0);
+  const uint64_t run = kiln_epoch_enter(e, 0);
+  sigaction(SIGSEGV, &old, NULL);
+  assert_int_equal(held_up.moves, 1);
+  assert_int_equal(held_up.freed, 1); /* the epoch has moved on, by two at least */
+  int freed = 0;
+  assert_true(kiln_epoch_retire(e, count, &freed));
+  collect_often(e);
+  assert_int_equal(freed, 0); /* the run may hold it */
+  kiln_epoch_leave(e, run);
+  collect_often(e);
+  assert_int_equal(freed, 1);
+  kiln_epoch_deinit(e);
+  kiln_mem_release(mem);
+  munmap(memory_of, page + stripes);
+}
+
 /* -- Threads: readers dereference what a writer replaces -- */
 
 enum { READERS = 3, ROUNDS = 2000 };
@@ -142,7 +194,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_waits_for_runs),   cmocka_unit_test(test_frees_without_runs),
       cmocka_unit_test(test_deinit_frees_all), cmocka_unit_test(test_out_of_memory_keeps),
-      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_looks_twice),      cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

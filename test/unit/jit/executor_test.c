@@ -257,6 +257,36 @@ static void test_many_variants(void **state) {
   model_close(&m);
 }
 
+/* Where a region's dispatch looks first for arguments of rows x 8. */
+static size_t slot_of(model *m, int64_t rows) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
+  const uint64_t hash = kiln_guard_hash(args, 2, false);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+  return (size_t)(hash % (sizeof m->jit->executors.first->hints / sizeof(uint16_t)));
+}
+
+/* The first two variants are asked before the hint, which another shape may have left: 6 rows have
+ * their own although those of all rows would do. */
+static void test_hint_of_another_shape(void **state) {
+  (void)state;
+  model m;
+  kiln_group_counters before, after;
+  model_open(&m, GRAPH_CHAIN,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3;DYNAMIC,2", NULL});
+  for (int64_t rows = 4; rows <= 7; rows++) {
+    for (int i = 0; i < 2; i++) call_rows(&m, rows);
+  }
+  int64_t other = 8;
+  while (slot_of(&m, other) != slot_of(&m, 6)) other++;
+  call_rows(&m, other);
+  assert_int_equal(counters(&m).compiles, 4); /* the last one serves it */
+  assert_ok(kiln_jit_group(m.jit, 2, &before));
+  call_rows(&m, 6);
+  assert_ok(kiln_jit_group(m.jit, 2, &after));
+  assert_int_equal(after.runs, before.runs + 1);
+  model_close(&m);
+}
+
 static void test_no_depth_is_simple(void **state) {
   (void)state;
   model m;
@@ -582,6 +612,21 @@ static void test_memory_runs_out(void **state) {
   model_close(&m);
 }
 
+/* Flags are an object's: what is called on something else has none. */
+static void test_flags_of_no_object(void **state) {
+  (void)state;
+  model m;
+  kiln_arena *arena, *scratch;
+  model_open(&m, "graph(%x : int):\n  return (%x)\n", NULL);
+  assert_ok(kiln_arena_create(m.env->mem, &arena));
+  assert_ok(kiln_arena_create(m.env->mem, &scratch));
+  assert_null(kiln__freeze_flags(m.function->graph, kiln_int(1), arena, scratch));
+  assert_null(kiln__freeze_flags(m.function->graph, kiln_none(), arena, scratch));
+  kiln_arena_destroy(scratch);
+  kiln_arena_destroy(arena);
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_second_call_is_compiled),
@@ -592,6 +637,7 @@ int main(void) {
       cmocka_unit_test(test_no_kernel_at_all),
       cmocka_unit_test(test_variants_are_small),
       cmocka_unit_test(test_many_variants),
+      cmocka_unit_test(test_hint_of_another_shape),
       cmocka_unit_test(test_no_depth_is_simple),
       cmocka_unit_test(test_jit_off),
       cmocka_unit_test(test_profiled_runs_merge),
@@ -606,6 +652,7 @@ int main(void) {
       cmocka_unit_test(test_out_needs_no_room),
       cmocka_unit_test(test_out_is_also_read),
       cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_flags_of_no_object),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

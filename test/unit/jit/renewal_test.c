@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/sanitize.h"
+#include "jit/compile_job.h"
 #include "test/unit/jit/jit_support.h"
 
 #define DEFAULT "fusion_strategy=STATIC,2;DYNAMIC,10"
@@ -25,7 +26,8 @@ static uint64_t gave_way(const model *m) {
 /* Windows of all regions end: as much time was spent without a variant. */
 static void pass_time(model *m) {
   for (const kiln_executor *ex = m->jit->executors.first; ex; ex = ex->next) {
-    if (m->jit->unserved_ns < ex->renewal_due_ns) m->jit->unserved_ns = ex->renewal_due_ns;
+    if (ex->renewal_due_ns != UINT64_MAX && m->jit->unserved_ns < ex->renewal_due_ns)
+      m->jit->unserved_ns = ex->renewal_due_ns;
   }
 }
 
@@ -194,6 +196,25 @@ static void test_least_used_gives_way(void **state) {
   model_close(&m);
 }
 
+/* Also where it stands behind those that are asked first, and the hint of its shape was of what
+ * served until then. */
+static void test_late_one_is_found(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,5", NULL});
+  for (int64_t rows = 2; rows <= 6; rows++) call_shape(&m, rows, 8, 3);
+  call_shape(&m, 7, 8, 4);
+  for (int64_t rows = 2; rows <= 5; rows++) call_shape(&m, rows, 8, 1);
+  pass_time(&m);
+  call_shape(&m, 7, 8, 2); /* recorded, compiled: in the place of 6 rows */
+  assert_int_equal(gave_way(&m), 1);
+  const uint64_t ran = counters(&m).compiled_runs;
+  call_shape(&m, 7, 8, 3);
+  for (int64_t rows = 2; rows <= 5; rows++) call_shape(&m, rows, 8, 1);
+  assert_int_equal(counters(&m).compiled_runs, ran + 7);
+  model_close(&m);
+}
+
 /* No variant gives way to calls that are fewer than its own. */
 static void test_what_is_used_stays(void **state) {
   (void)state;
@@ -290,13 +311,140 @@ static void test_memory_runs_out(void **state) {
   model_close(&m);
 }
 
+/* -- Renewals that come to nothing -- */
+
+static struct hook {
+  const char *words; /* of a line of the log, at which the job's memory ends; NULL: never */
+  const kiln_executor *region; /* or: others are asked there whether they want the lock */
+  kiln_call *other;
+  int asked;
+} hook;
+
+static void on_line(void *user, const char *channel, int level, const char *line) {
+  (void)user, (void)channel, (void)level;
+  if (!hook.words || !strstr(line, hook.words)) return;
+  if (!hook.region) {
+    kiln_budget_current()->bytes = 1;
+    return;
+  }
+  hook.asked++;
+  assert_false(kiln__renewal_wants(hook.region, hook.other));
+}
+
+/* Two static levels, both used, and a window that has ended; what the log tells goes to the hook.
+ */
+static kiln_executor *open_used_up(model *m) {
+  hook = (struct hook){0};
+  model_open(m, GRAPH_CHAIN,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2", "code_cache=0", NULL});
+  kiln_jit_destroy(m->jit);
+  m->env->log.callback = on_line;
+  m->env->log.level[KILN_LOG_compile] = 1;
+  m->env->log.level[KILN_LOG_profile] = 2;
+  assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
+  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
+  for (int64_t rows = 4; rows <= 5; rows++) call_shape(m, rows, 8, 3);
+  call_shape(m, 6, 8, 1);
+  pass_time(m);
+  return m->jit->executors.last;
+}
+
+/* A call that lends the compiler memory, so that a job which needs more may be tried again. */
+static void call_limited(model *m, int64_t rows) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)}, result;
+  const kiln_limits limits = {.bytes = 1 << 30};
+  kiln_call_begin(m->call, &limits);
+  assert_ok(kiln_jit_call(m->jit, m->call, m->callable, args, 2, &result));
+  kiln_ivalue want = call_plain(m, args, 2);
+  assert_close(result, want);
+  kiln_ivalue_release(want);
+  kiln_ivalue_release(result);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+}
+
+/* The job of the instrumented plan, or of the new variant, runs out of its budget twice, and is
+ * tried again by the next call that wants it; what the tries took counts. */
+static void test_renewal_is_tried_again(void **state) {
+  (void)state;
+  static const char *const lines[] = {"SIMPLE -> EMPTY", "forward/"};
+  const uint64_t hour = UINT64_C(3600) * 1000 * 1000 * 1000;
+  for (int i = 0; i < 2; i++) {
+    model m;
+    kiln_executor *region = open_used_up(&m);
+    if (i == 1) call_limited(&m, 6); /* is recorded */
+    hook.words = lines[i];
+    for (int tries = 1; tries < 3; tries++) {
+      if (i == 0 && tries == 2) hook.words = "forward/";
+      call_limited(&m, 6);
+      assert_int_equal(region->tries, i == 0 ? 1 : tries);
+      assert_non_null(region->victim);
+      assert_true(region->recording);
+      if (tries == 1) region->level_ns += hour;
+    }
+    hook.words = NULL;
+    for (int k = 0; k < 2; k++) call_limited(&m, 6);
+    assert_true(region->level_ns > hour);
+    assert_null(region->victim);
+    assert_int_equal(gave_way(&m), 1);
+    model_close(&m);
+  }
+}
+
+/* Out of its budget for the third time it is given up: the old variant stays, nothing is left of
+ * the new one, and a later window may try again. */
+static void test_renewal_is_given_up(void **state) {
+  (void)state;
+  enum { ROUNDS = 8 };
+  model m;
+  size_t held = 0;
+  kiln_executor *region = open_used_up(&m);
+  for (int round = 0; round < ROUNDS; round++) {
+    call_limited(&m, 6);
+    hook.words = "forward/";
+    for (int tries = 0; tries < KILN__MAX_TRIES; tries++) call_limited(&m, 6);
+    hook.words = NULL;
+    assert_null(region->victim);
+    assert_null(region->building);
+    assert_int_equal(region->tries, 0);
+    assert_int_equal(region->state, KILN_EXECUTOR_SIMPLE);
+    assert_int_equal(gave_way(&m), 0);
+    for (int64_t rows = 4; rows <= 5; rows++) call_shape(&m, rows, 8, 1);
+    for (int i = 0; i < 4; i++) call_limited(&m, 6); /* more than its victim has */
+    pass_time(&m);
+    if (round == ROUNDS / 2) held = kiln_mem_bytes(m.env->mem);
+  }
+  if (!KILN_ASAN) assert_true(kiln_mem_bytes(m.env->mem) <= held);
+  for (int i = 0; i < 3; i++) call_limited(&m, 6);
+  assert_int_equal(gave_way(&m), 1);
+  model_close(&m);
+}
+
+/* Who comes while the new variant is compiled is served by the interpreter, and does not wait. */
+static void test_others_need_not_wait(void **state) {
+  (void)state;
+  model m;
+  kiln_executor *region = open_used_up(&m);
+  kiln_call *other;
+  assert_ok(kiln_call_create(m.env, &other));
+  call_limited(&m, 6);
+  assert_true(kiln__renewal_wants(region, other)); /* to be recorded */
+  hook = (struct hook){.words = "forward/", .region = region, .other = other};
+  call_limited(&m, 6);
+  assert_true(hook.asked > 0);
+  assert_int_equal(gave_way(&m), 1);
+  kiln_call_destroy(other);
+  model_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_equal_by_accident),   cmocka_unit_test(test_one_by_accident),
       cmocka_unit_test(test_misses_tell_symbols), cmocka_unit_test(test_torch_remembers_nothing),
       cmocka_unit_test(test_many_levels),         cmocka_unit_test(test_least_used_gives_way),
-      cmocka_unit_test(test_what_is_used_stays),  cmocka_unit_test(test_windows_grow),
-      cmocka_unit_test(test_memory_is_flat),      cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_late_one_is_found),   cmocka_unit_test(test_what_is_used_stays),
+      cmocka_unit_test(test_windows_grow),        cmocka_unit_test(test_memory_is_flat),
+      cmocka_unit_test(test_memory_runs_out),     cmocka_unit_test(test_renewal_is_tried_again),
+      cmocka_unit_test(test_renewal_is_given_up), cmocka_unit_test(test_others_need_not_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

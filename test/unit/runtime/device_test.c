@@ -216,6 +216,12 @@ static void groups_are_launched(void **state) {
   kiln_ivalue_release(x);
 }
 
+static void sum_of_two(const kiln_kernel_args *args, const kiln_kernel_box *box) {
+  const float *x = args->data[0], *y = args->data[1];
+  float *to = args->data[2];
+  for (int64_t i = box->begin[0]; i < box->end[0]; i++) to[i] = x[i] + y[i];
+}
+
 /* Leaves half of each output. */
 static void give_up(const kiln_kernel_args *args, const kiln_kernel_box *box) {
   (void)box;
@@ -287,6 +293,91 @@ static void what_faults_runs_again(void **state) {
   }
 }
 
+/* A copy that is made for one call goes back when the kernel has run, each of several. */
+static void copies_of_a_call_end(void **state) {
+  fixture *f = *state;
+  static const kiln_kernel_pack packs[] = {
+      {.input = 0, .item_size = 4, .columns = 4, .column = 1, .panel = 4},
+      {.input = 1, .item_size = 4, .columns = 4, .column = 1, .panel = 4}};
+  const kiln_group_pack wanted[] = {{.pack = &packs[0], .operand = 0},
+                                    {.pack = &packs[1], .operand = 1}};
+  const int64_t four = 4, one = 1;
+  const kiln_group_output out = {.dtype = KILN_DTYPE_F32,
+                                 .rank = 1,
+                                 .sizes = &four,
+                                 .strides = &one,
+                                 .contiguous = true,
+                                 .donor = -1};
+  program operators, p;
+  program_init(&operators, "operators", 2, 3);
+  operators.kernels[0] = &increment_kernel;
+  emit(&operators, KILN_INSTR_OP, 0, 1, 1, R(0), R(2));
+  emit(&operators, KILN_INSTR_RET, 0, 1, 0, RM(2));
+  for (int count = 1; count <= 2; count++) {
+    const kiln_group group = {.device = &kiln_device_cpu,
+                              .fn = sum_of_two,
+                              .interpreted = &operators.callable,
+                              .input_count = 2,
+                              .output_count = 1,
+                              .outputs = &out,
+                              .pack_count = count,
+                              .packs = wanted,
+                              .work.grid.end = {4, 1, 1},
+                              .work.grain = 1 << 20};
+    program_init(&p, "group", 2, 3);
+    p.plan.groups = &group;
+    p.plan.group_count = 1;
+    emit(&p, KILN_INSTR_GROUP, 0, 2, 1, R(0), R(1), R(2));
+    emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(2));
+    kiln_ivalue x[] = {kiln_of_tensor(make_tensor(f, 4)), kiln_of_tensor(make_tensor(f, 4))};
+    ((float *)kiln_tensor_data(x[0].u.tensor))[3] = 5;
+    ((float *)kiln_tensor_data(x[1].u.tensor))[3] = 7;
+    kiln_ivalue y = run_good(f, &p, x);
+    assert_true(((const float *)kiln_tensor_data(y.u.tensor))[3] == 12);
+    kiln_ivalue_release(y);
+    for (int i = 0; i < 2; i++) kiln_ivalue_release(x[i]);
+  } /* what is left when the call ends is a failure */
+}
+
+/* A kernel that gives no element would pass by no index: it is not launched, and the operators say
+ * whether there is a complaint. */
+static void nothing_is_not_launched(void **state) {
+  fixture *f = *state;
+  counting_device other = other_device();
+  const int64_t none = 0, four = 4, one = 1;
+  program operators, p;
+  program_init(&operators, "operators", 1, 2);
+  operators.kernels[0] = &increment_kernel;
+  emit(&operators, KILN_INSTR_OP, 0, 1, 1, R(0), R(1));
+  emit(&operators, KILN_INSTR_RET, 0, 1, 0, RM(1));
+  for (int full = 0; full < 2; full++) {
+    const kiln_group_output out = {.dtype = KILN_DTYPE_F32,
+                                   .rank = 1,
+                                   .sizes = full ? &four : &none,
+                                   .strides = &one,
+                                   .contiguous = true,
+                                   .donor = -1};
+    const kiln_group group = {.device = &other.device,
+                              .fn = twice,
+                              .interpreted = &operators.callable,
+                              .input_count = 1,
+                              .output_count = 1,
+                              .outputs = &out,
+                              .work.grid.end = {full ? 4 : 0, 1, 1},
+                              .work.grain = 1 << 20};
+    program_init(&p, "group", 1, 2);
+    p.plan.groups = &group;
+    p.plan.group_count = 1;
+    emit(&p, KILN_INSTR_GROUP, 0, 1, 1, R(0), R(1));
+    emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(1));
+    kiln_ivalue x = kiln_of_tensor(make_tensor(f, full ? 4 : 0)), y = run_good(f, &p, &x);
+    assert_int_equal(y.u.tensor->numel, full ? 4 : 0);
+    assert_int_equal(other.launches, full);
+    kiln_ivalue_release(y);
+    kiln_ivalue_release(x);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names),
@@ -294,6 +385,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(kernels_run_where_they_say, set_up, tear_down),
       cmocka_unit_test_setup_teardown(groups_are_launched, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_faults_runs_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(copies_of_a_call_end, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(nothing_is_not_launched, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
