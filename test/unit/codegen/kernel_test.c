@@ -1,11 +1,12 @@
 /* kernel_test.c: random kernels on every back end and instruction set.
  *
- * The evaluator and LLVM must agree to the bit. Both are checked against plain C written here,
+ * The evaluator and LLVM, under the schedule that rules choose and a random one, must agree to the
+ * bit. Both are checked against plain C written here,
  * which computes one element at a time: exactly where the arithmetic is exact, within 4 ulp of the
  * C library where a function of runtime/math is used. Seeds are fixed. */
 #include <math.h>
 
-#include "codegen_support.h"
+#include "schedule_support.h"
 #include "test/unit/codegen/plain.h"
 
 enum { MAX_ELEMENTS = 4096, INPUTS = 3, MAX_BODY = 24 };
@@ -293,6 +294,15 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
       if (!same_bits(out_dtype, a, b, k.spans[INPUTS])) {
         kiln_str text = kiln_loop_print(k.fn, f.arena);
         fail_msg("isa %d, kernel %d: back ends differ\n" KILN_STR_FMT, isa, n, KILN_STR_ARG(text));
+      }
+      drawn_job d = {.codegen = codegen, .fn = k.fn, .seed = &k.seed, .arena = f.arena};
+      assert_ok(compile_drawn(&d));
+      run_kernel(&k, d.code, scalars, b);
+      kiln_compiled_release(d.code);
+      if (!same_bits(out_dtype, a, b, k.spans[INPUTS])) {
+        kiln_str text = kiln_loop_print(k.fn, f.arena);
+        fail_msg("isa %d, kernel %d differs under a schedule\n" KILN_STR_FMT KILN_STR_FMT, isa, n,
+                 KILN_STR_ARG(text), KILN_STR_ARG(d.text));
       }
     }
     if (!has_math(k.fn)) check_plain_c(&k, a, scalars);
