@@ -254,6 +254,14 @@ static void emit_partial_step(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef
   emit_body(e, s);
 }
 
+/* Whether steps of so many elements leave nothing, as far as is known. */
+static bool is_whole(const kiln__llvm_emitter *e, const nest_state *s, int step) {
+  const int inner = s->rank - 1;
+  for (int axis = 0; axis < kiln_loop_nest_axes(e->nest); axis++)
+    if (kiln_loop_nest_axis(e->nest, axis) == inner) return false; /* boxes cut it anywhere */
+  return kiln_dim_is_number(s->extents[inner]) && s->extents[inner] % step == 0;
+}
+
 /* The range of the innermost loop, which is not empty. */
 static void emit_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
                        LLVMValueRef last) {
@@ -267,6 +275,7 @@ static void emit_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
     emit_any_steps(e, s, first, last);
     return;
   }
+  if (is_whole(e, s, unroll * e->width)) return;
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, last, ""));
   const bool masked = !has_copied(s, true) && !has_copied(s, false);
   (unroll == 1 && masked ? emit_partial_step : emit_any_steps)(e, s, first, last);

@@ -267,6 +267,22 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
   return NULL;
 }
 
+/* Panels without a tile: of a nest whose body has no loops. */
+static kiln_status *verify_plain_panels(const kiln_loop_nest *nest, int number,
+                                        const kiln_schedule_nest *s) {
+  const int last = s->ordered ? s->order[nest->rank - 1] : nest->rank - 1;
+  if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
+  if (s->panel_loop != last)
+    REFUSE(number, "panels of i%d, which is not the last loop", s->panel_loop);
+  if (nest->rank < 2) REFUSE(number, "panels of i%d, which is the only loop", s->panel_loop);
+  if (nest->rank == KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
+  if (!is_number(nest->extents[s->panel_loop]))
+    REFUSE(number, "i%d has panels, but its iterations are no number", s->panel_loop);
+  if (s->pack >= 0 || s->strip)
+    REFUSE(number, "panels without a tile are not packed, nor in strips");
+  return NULL;
+}
+
 static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_schedule_nest *s,
                                 kiln_arena *scratch) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -274,6 +290,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   if (is_empty(s)) return NULL;
   if (s->block || s->body_count) return kiln__schedule_verify_body(fn, number, s, scratch);
   if (!s->panel) return NULL;
+  if (!s->tile && kiln__loop_of_body(nest, 0) < 0) return verify_plain_panels(nest, number, s);
   if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
   if (!s->tile) REFUSE(number, "panels without a tile");
   if (s->tile_loop >= nest->rank || s->tile_loop == s->panel_loop)
@@ -327,11 +344,21 @@ static plan plan_strips(const kiln_loop_nest *nest, const kiln_schedule_nest *s)
   return p;
 }
 
+/* Of panels without a tile: the loop before the last goes through a panel, then through the next.
+ */
+static plan plan_plain(const kiln_loop_nest *nest) {
+  plan p = {.strip_at = -1, .rank = nest->rank + 1, .panel_at = nest->rank - 2};
+  for (int d = 0; d < nest->rank; d++) p.from[d + (d >= p.panel_at)] = d;
+  p.from[p.panel_at] = nest->rank - 1;
+  return p;
+}
+
 /* Outside of the panels are the loops that move what is packed: other panels are read there. Then
  * those over panels, which threads share; then the rest, the tile's last. */
 static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
                       const kiln_loop_inst *packed) {
   plan p = {.strip_at = -1};
+  if (!s->tile) return plan_plain(nest);
   if (s->strip) return plan_strips(nest, s);
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < nest->rank; d++) {

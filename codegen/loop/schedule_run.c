@@ -281,10 +281,10 @@ kiln_status *kiln__schedule_verify_run(const kiln_loop_fn *fn, int number,
   const kiln_loop_nest *nest = fn->nests.data[number];
   KILN_TRY(verify_order(nest, number, s));
   if (s->lanes) KILN_TRY(verify_vector(nest, number, s));
-  if (s->unroll && (!s->lanes || s->vector_loop < 0 || s->panel))
+  if (s->unroll && (!s->lanes || s->vector_loop < 0 || s->tile))
     REFUSE(number,
-           s->panel ? "i%d is unrolled, but has panels"
-                    : "i%d is unrolled, but vectors do not go along it",
+           s->tile ? "i%d is unrolled, but has panels"
+                   : "i%d is unrolled, but vectors do not go along it",
            s->vector_loop);
   if (s->unroll > KILN_SCHEDULE_MAX_UNROLL || s->unroll < 0)
     REFUSE(number, "i%d is unrolled %d times", s->vector_loop, s->unroll);

@@ -56,7 +56,7 @@ static void choose_vectors(const look *l, bool has_loops) {
   int lanes = kiln__schedule_width(nest, l->m->lanes);
   if (nest->rank == 0 && !has_loops) return;
   s->vector_loop = nest->rank - 1;
-  if (s->panel) {
+  if (s->tile) {
     s->vector_loop = s->panel_loop;
     lanes = kiln__schedule_tile_width(nest, lanes);
   } else if (s->body_count || (has_loops && kiln_loop_strips_body(nest))) {
@@ -65,6 +65,69 @@ static void choose_vectors(const look *l, bool has_loops) {
     lanes *= 2;
   }
   s->lanes = lanes;
+}
+
+/* -- Panels of nests that transpose -- */
+
+enum { PAGE = 4096 }; /* from which places on a first cache looks alike */
+
+static int64_t greatest_divisor(int64_t a, int64_t b) { return b ? greatest_divisor(b, a % b) : a; }
+
+/* Whether `count` lines that lie `step` bytes apart are in the first cache when they are read
+ * again, beside what goes through it. Where they lie at few places of it, few are. */
+static bool stay_cached(const kiln_machine *m, int64_t count, int64_t step) {
+  const int64_t apart = greatest_divisor(step, PAGE), line = m->line_bytes;
+  const int64_t places = PAGE / (apart > line ? apart : line);
+  return count <= places * (m->l1_bytes / PAGE) / 2;
+}
+
+/* The loop that walks a load by one element whose places lie far apart along the last loop, so that
+ * each line is read again for the next iteration of that one, and is gone; -1: there is none. */
+static int crossing_loop(const look *l) {
+  const kiln_loop_nest *nest = l->nest;
+  const int last = nest->rank - 1;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op != KILN_LOOP_load) continue;
+    const kiln_dim step = inst->strides[last];
+    if (!kiln_dim_is_number(step) || step < 2) continue;
+    const int size = kiln_loop_size(inst->dtype);
+    if (stay_cached(l->m, nest->extents[last], step * size)) continue;
+    for (int d = last - 1; d >= 0; d--)
+      if (inst->strides[d] == 1) return d;
+  }
+  return -1;
+}
+
+/* Columns in panels of whole lines: the crossing loop goes through each panel, in which it reads a
+ * line for each column, and the next elements of it in the next iteration. */
+static void choose_panel(const look *l) {
+  const kiln_loop_nest *nest = l->nest;
+  kiln_schedule_nest *s = l->s;
+  const int last = nest->rank - 1;
+  int largest = 1, lanes = kiln__schedule_width(nest, l->m->lanes), panel, count = 0;
+  if (s->panel || nest->rank < 2 || nest->rank == KILN_LOOP_MAX_RANK) return;
+  if (!kiln_dim_is_number(nest->extents[last])) return;
+  const int crossing = crossing_loop(l);
+  if (crossing < 0) return;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->strides[last] != 1) return;
+    if (kiln_loop_is_access(inst) && kiln_loop_size(inst->dtype) > largest)
+      largest = kiln_loop_size(inst->dtype);
+  }
+  panel = (int)(l->m->line_bytes / largest);
+  if (panel < lanes) panel = lanes;
+  if (panel > KILN_SCHEDULE_MAX_PANEL || nest->extents[last] <= panel) return;
+  s->panel_loop = last;
+  s->panel = panel;
+  if (crossing == last - 1) return;
+  s->ordered = true;
+  for (int d = 0; d < last; d++)
+    if (d != crossing) s->order[count++] = d;
+  s->order[count++] = crossing;
+  s->order[count++] = last;
+  s->order[count] = -1;
 }
 
 /* -- Unrolling -- */
@@ -209,7 +272,7 @@ static void choose_parallel(const look *l, bool has_loops) {
   kiln_schedule_nest *s = l->s;
   const kiln_loop_nest *nest = l->nest;
   int first[KILN_LOOP_MAX_RANK + 2], count = 0;
-  if (s->panel) {
+  if (s->tile) {
     if (s->strip) {
       for (int d = 0; d < s->tile_loop; d++)
         if (d != s->panel_loop) first[count++] = d;
@@ -242,6 +305,7 @@ void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_ma
                   .scopes = kiln_loop_scopes_of(fn->nests.data[number], arena),
                   .s = s};
   const bool has_loops = kiln__loop_of_body(l.nest, 0) >= 0;
+  if (!has_loops) choose_panel(&l);
   choose_vectors(&l, has_loops);
   if (has_loops) {
     choose_unrolls(&l, arena);

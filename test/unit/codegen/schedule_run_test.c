@@ -38,6 +38,7 @@ static void test_text(void **unused) {
       {copy, "order i2 i0 i1, vector i1 16, unroll i1 2, parallel i0 i2, grain 4000"},
       {copy, "order i0 i1 i2, parallel i0 i1 i2"},
       {copy, "vector i2 1, unroll i2 64"},
+      {copy, "panel i1 7\n  nest 0: order i2 i0 i1, vector i1 8, unroll i1 2, parallel i1"},
       {rows, "vector l 16, unroll l0 4, unroll l1 2, parallel i0"},
       {rows, "vector i0 4, unroll i0 3, unroll l0 64"},
       {rows, "unroll l1 1, parallel i0, grain 9223372036854775806"},
@@ -93,6 +94,11 @@ static void test_refused(void **unused) {
       {copy, "grain 8", "without parallel loops"},
       {copy, "parallel i0, grain 0", "a grain of nothing"},
       {copy, "parallel i0, grain 8, grain 8", "twice"},
+      {copy, "panel i1 8", "panels of i1, which is not the last loop"},
+      {copy, "panel i2 8\nnest 0: order i0 i2 i1", "panels of i2, which is not the last loop"},
+      {copy, "panel i2 8, strip 2", "not packed, nor in strips"},
+      {copy, "panel i2 8, pack b0", "not packed, nor in strips"},
+      {rows, "panel i0 8", "panels without a tile"},
       {copy, "parallel i0, tile i0 4", "'order', 'vector', 'unroll', 'parallel' or 'grain'"},
       {rows, "vector l 8, unroll i0 2", "vectors do not go along it"},
       {rows, "unroll l1 2, unroll l0 2", "another order"},
@@ -207,6 +213,32 @@ static void test_rules_of_bodies(void **unused) {
   check_rules(cases, sizeof cases / sizeof *cases);
 }
 
+/* A line of the load is read again for each of the rows: where 300 of them are not in the first
+ * cache any more, the rows go through 16 columns at a time. Places 4 KB apart are 12 there. */
+#define CROSSING(n, m)                                                                     \
+  "kernel {\n in b0: f32[" n ", 3, " m "] [1, " n ", 1024]\n out b1: f32[" n ", 3, " m     \
+  "] [3072, 1024, 1]\n nest [" n ", 3, " m "] {\n %0 = load f32 b0 + 0 [1, " n ", 1024]\n" \
+  " %1 = neg f32 %0\n store f32 b1 + 0 [3072, 1024, 1], %1\n }\n}\n"
+
+static void test_rules_of_panels(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {CROSSING("64", "300"), KILN_ISA_AVX512, "l1=49152,line=64",
+       "panel i2 16\n  nest 0: order i1 i0 i2, vector i2 16, unroll i2 1, parallel i0 i1, grain "
+       "7692"},
+      {CROSSING("64", "300"), KILN_ISA_AVX2, "l1=49152,line=128",
+       "panel i2 32\n  nest 0: order i1 i0 i2, vector i2 8, unroll i2 1, parallel i0 i1, grain "
+       "7692"},
+      {CROSSING("64", "16"), KILN_ISA_AVX512, "l1=49152,line=64",
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+      {CROSSING("64", "300"), KILN_ISA_AVX512, "l1=4194304,line=64",
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+      {copy, KILN_ISA_AVX512, "l1=49152,line=64",
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
 /* -- What they come to -- */
 
 typedef struct compile_job {
@@ -292,6 +324,7 @@ int main(void) {
       cmocka_unit_test(test_refused_loops),
       cmocka_unit_test(test_rules),
       cmocka_unit_test(test_rules_of_bodies),
+      cmocka_unit_test(test_rules_of_panels),
       cmocka_unit_test(test_grid),
       cmocka_unit_test(test_grain),
   };

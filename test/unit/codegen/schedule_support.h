@@ -21,11 +21,15 @@ static inline void draw_words(uint64_t *seed, const kiln_loop_nest *nest, kiln_a
     s->order[nest->rank] = -1;
     last = s->order[last];
   }
+  if (loops == 0 && nest->rank > 1 && random_below(seed, 3) == 0) {
+    s->panel_loop = last;
+    s->panel = 1 + random_below(seed, 40);
+  }
   s->lanes = 1 << random_below(seed, 6);
   s->vector_loop = s->panel ? s->panel_loop : s->body_count ? -1 : last;
   if (!s->panel && loops > 0 && random_below(seed, 2)) s->vector_loop = -1;
   if (s->vector_loop < 0 && loops == 0) s->lanes = 0;
-  if (s->lanes && s->vector_loop >= 0 && !s->panel && random_below(seed, 2))
+  if (s->lanes && s->vector_loop >= 0 && !s->tile && random_below(seed, 2))
     s->unroll = counts[random_below(seed, 7)];
   s->unrolls = KILN_NEW_ARRAY(arena, kiln_schedule_unroll, loops + 1);
   for (int i = 0; i < loops; i++) {
