@@ -256,8 +256,8 @@ static kiln_status *compile_text(compile_job *job) {
   return kiln_codegen_compile_as(job->codegen, job->fn, &schedule, &reason, &job->code);
 }
 
-/* Axes are the loops that it names, as they stand; others are cut nowhere. The digest is of both
- * texts. */
+/* Axes are the loops that it names, as they stand; others are cut nowhere. The name of the code is
+ * of both texts, so that each schedule has its own; the kernel's is of its own. */
 static void test_grid(void **unused) {
   (void)unused;
   static const struct {
@@ -271,7 +271,7 @@ static void test_grid(void **unused) {
   };
   fixture f;
   fixture_open(&f);
-  kiln_digest digests[4];
+  kiln_compiled *made[4];
   kiln_loop_fn *fn = parse_loop(&f, copy, false, NULL);
   compile_job job = {.fn = fn, .arena = f.arena};
   assert_ok(kiln_codegen_create(f.env, &job.codegen));
@@ -279,10 +279,14 @@ static void test_grid(void **unused) {
     job.text = cases[i].schedule;
     assert_ok(compile_text(&job));
     assert_memory_equal(job.code->info.work.grid.end, cases[i].grid, sizeof cases[i].grid);
-    digests[i] = job.code->digest;
-    for (int k = 0; k < i; k++) assert_memory_not_equal(&digests[k], &digests[i], sizeof *digests);
+    made[i] = job.code;
+    assert_memory_equal(&made[i]->digest, &made[0]->digest, sizeof made[i]->digest);
+    for (int k = 0; k < i; k++) assert_ptr_not_equal(made[k], made[i]);
+    assert_ok(compile_text(&job)); /* from the cache */
+    assert_ptr_equal(job.code, made[i]);
     kiln_compiled_release(job.code);
   }
+  for (int i = 0; i < 4; i++) kiln_compiled_release(made[i]);
   kiln_codegen_destroy(job.codegen);
   fixture_close(&f);
 }
