@@ -267,7 +267,7 @@ static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *
   int open = 0;
   for (int d = 0; d < nest->rank; d++) runs = kiln_dim_product(fn->dims, runs, nest->extents[d]);
   if (nest->run.grain) {
-    add_part(p, runs, KILN_KERNEL_PART_NS / (double)nest->run.grain);
+    add_part(p, runs, (double)KILN_KERNEL_PART_NS / (double)nest->run.grain);
     return;
   }
   for (int i = 0; i < nest->body.count; i++) {

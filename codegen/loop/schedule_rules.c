@@ -310,8 +310,9 @@ static int body_vectors(int64_t columns, int width, const kiln_machine *m) {
   double least = INFINITY;
   for (int v = 3; v >= 1; v--) {
     const int rows = rows_for(v, m->registers);
-    const double cost = (double)(vectors / v * v) * cycles_of(v, rows, m->ports) +
-                        (double)(vectors % v) * cycles_of(1, rows, m->ports);
+    const int64_t left = vectors % v;
+    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports) +
+                        (double)left * cycles_of(1, rows, m->ports);
     if (cost >= least) continue;
     least = cost;
     best = v;

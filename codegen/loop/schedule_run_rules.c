@@ -289,12 +289,12 @@ static void choose_parallel(const look *l, bool has_loops) {
 }
 
 static void choose_grain(const look *l) {
+  const double part = KILN_KERNEL_PART_NS;
   kiln_loop_nest nest = *l->nest;
   nest.tile.rows = l->s->tile;
   nest.body_tiles.count = l->s->body_count;
   const double cost = kiln_loop_iteration_cost(&nest);
-  if (l->s->parallel && cost > 0 && KILN_KERNEL_PART_NS / cost >= 2)
-    l->s->grain = (int64_t)(KILN_KERNEL_PART_NS / cost);
+  if (l->s->parallel && cost > 0 && part / cost >= 2) l->s->grain = (int64_t)(part / cost);
 }
 
 void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_machine *machine,
