@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "bench/kernels.h"
-#include "codegen/loop/schedule.h"
 
 enum { TIMES = 60 };
 
@@ -99,13 +98,8 @@ static void run(const bench *b, int64_t h, int64_t s, int64_t d) {
   kiln_compiled *code;
   kiln_reason reason;
   expect(kiln_loop_verify(fn));
-  if (b->schedule) {
-    kiln_schedule schedule;
-    expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
-    expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
-  } else {
-    expect(kiln_codegen_compile(b->codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
-  }
+  const kiln_schedule schedule = bench_schedule(b, fn, arena);
+  expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
   float *data[4];
   for (int i = 0; i < 4; i++) data[i] = numbers(h * s * d, (uint64_t)i + 1);
   void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "bench/kernels.h"
-#include "codegen/loop/schedule.h"
 
 enum { TIMES = 31 };
 
@@ -66,13 +65,8 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
   const int M = (int)m, N = (int)n, K = (int)k;
   snprintf(text, sizeof text, kernel_text, M, K, K, N, K, K, N, M, N, N, M, N, K, K, K, N);
   expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
-  if (b->schedule) {
-    kiln_schedule schedule;
-    expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
-    expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
-  } else {
-    expect(kiln_codegen_compile(b->codegen, fn, KILN_BACKEND_LLVM, &reason, &code, NULL));
-  }
+  const kiln_schedule schedule = bench_schedule(b, fn, arena);
+  expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
   float *x = numbers(m * k, 1), *w = numbers(n * k, 2), *bias = numbers(n, 3),
         *y = numbers(m * n, 4);
   const void *data[4] = {x, w, bias, y};

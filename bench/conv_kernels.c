@@ -173,10 +173,7 @@ static void run(const bench *b, const shape *s, bool last) {
   kiln_reason reason;
   expect(kiln_arena_create(b->env->mem, &arena));
   kiln_loop_fn *fn = make_kernel(&p, arena);
-  kiln_machine machine;
-  expect(kiln_machine_describe(b->env->isa, (kiln_str){0}, &machine));
-  kiln_schedule schedule = kiln_schedule_choose(fn, &machine, arena);
-  if (b->schedule) expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
+  const kiln_schedule schedule = bench_schedule(b, fn, arena);
   expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
   float *image = p.last ? turned(p.x, s->channels, s->in * s->in, false) : p.x;
   const void *data[4] = {p.pad ? padded : image, p.w, p.b, p.y_kernel};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/peak.h"
+#include "codegen/loop/schedule.h"
 #include "codegen/codegen.h"
 #include "runtime/pack.h"
 
@@ -19,8 +20,19 @@ typedef struct bench {
   kiln_env *env;
   kiln_codegen *codegen;
   const char *schedule; /* NULL: the rules' */
+  kiln_machine machine;
   double peak;
 } bench;
+
+/* What is asked for, with what rules choose of the rest; or all of theirs. */
+static inline kiln_schedule bench_schedule(const bench *b, const kiln_loop_fn *fn,
+                                           kiln_arena *arena) {
+  kiln_schedule schedule;
+  if (!b->schedule) return kiln_schedule_choose(fn, &b->machine, arena);
+  expect(kiln_schedule_parse(kiln_str_from(b->schedule), fn, arena, &schedule));
+  kiln_schedule_complete(fn, &b->machine, &schedule, arena);
+  return schedule;
+}
 
 /* Takes [--isa NAME] [--machine TEXT] [--schedule TEXT]; gives the number of the first argument
  * behind them. */
@@ -37,6 +49,7 @@ static inline int bench_open(bench *b, int argc, char **argv) {
   }
   expect(kiln_env_create_with(NULL, options, &b->env));
   expect(kiln_codegen_create(b->env, &b->codegen));
+  expect(kiln_machine_describe(b->env->isa, kiln_str_from(strchr(machine, '=') + 1), &b->machine));
   b->peak = bench_peak(b->env->isa);
   printf("peak %.1f GFLOP/s, %s\n", b->peak, kiln_isa_name(b->env->isa));
   return at;

@@ -177,7 +177,7 @@ typedef struct llvm_job {
   kiln_scheduled scheduled; /* of it, as LLVM is to run it */
   kiln_loop_flat flat;      /* of that */
   kiln_str text;            /* of both */
-  kiln_digest digest;
+  kiln_digest digest;       /* of the kernel's text alone; the name has that of both */
   char name[KILN_KERNEL_SYMBOL_BYTES];
   kiln__llvm_product product;
   void *bytes;
@@ -191,6 +191,7 @@ static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn,
   llvm_job job = {.codegen = codegen, .fn = fn, .scheduled = {.fn = fn}, .product = product};
   const char *prefix = product == KILN__LLVM_PTX ? KILN_GPU_SYMBOL : KILN_KERNEL_SYMBOL;
   job.text = kiln_loop_print(fn, scratch);
+  job.digest = kiln_digest_bytes(job.text.data, job.text.len);
   if (schedule) {
     const kiln_str text = kiln_schedule_print(schedule, scratch);
     job.scheduled = kiln_schedule_apply(fn, schedule, scratch);
@@ -198,9 +199,8 @@ static llvm_job make_job(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                                KILN_STR_ARG(job.text), KILN_STR_ARG(text)));
   }
   job.flat = kiln_loop_flatten(job.scheduled.fn, kiln__llvm_width(product), scratch);
-  job.digest = kiln_digest_bytes(job.text.data, job.text.len);
   memcpy(job.name, prefix, strlen(prefix));
-  kiln_digest_format(job.digest, job.name + strlen(prefix));
+  kiln_digest_format(kiln_digest_bytes(job.text.data, job.text.len), job.name + strlen(prefix));
   return job;
 }
 

@@ -22,7 +22,7 @@ typedef struct kiln_compiled {
   const void *closure; /* for kiln_kernel_args */
   kiln_kernel_info info;
   kiln_backend backend;
-  kiln_digest digest; /* of the canonical loop IR */
+  kiln_digest digest; /* of the canonical loop IR, whatever its schedule */
   int64_t compile_ns;
   size_t code_bytes;  /* mapped for it, or of the program */
   const void *object; /* the object file, for a cache on disk; NULL from the evaluator */

@@ -24,7 +24,7 @@ typedef union kiln_kernel_scalar {
   double f;
 } kiln_kernel_scalar;
 
-/* Kernels are called this and the digest of their loop IR: 4 is the version. */
+/* Kernels are called this and the digest of their loop IR and schedule: 4 is the version. */
 #define KILN_KERNEL_SYMBOL "kiln_k4_"
 enum { KILN_KERNEL_SYMBOL_BYTES = sizeof KILN_KERNEL_SYMBOL + 32 };
 

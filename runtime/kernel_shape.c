@@ -28,10 +28,9 @@ kiln_kernel_shape *kiln_kernel_shape_create(kiln_arena *arena, const kiln_dims *
   return shape;
 }
 
-/* Iterations of `cost` nanoseconds that are worth a thread: a microsecond, as a fork and join takes
- * 0.4. Whole multiples keep vectors whole. */
+/* Iterations of `cost` nanoseconds that are worth a thread. Whole multiples keep vectors whole. */
 static int64_t grain_of(double cost) {
-  const double count = cost > 0 ? 1000 / cost : 1;
+  const double count = cost > 0 ? (double)KILN_KERNEL_PART_NS / cost : 1;
   const int64_t grain = count < 1 ? 1 : count > 0x1p40 ? INT64_C(1) << 40 : (int64_t)count;
   return grain > 64 ? (grain + 63) / 64 * 64 : grain;
 }

@@ -23,6 +23,8 @@ kiln_kernel_shape *kiln_kernel_shape_create(kiln_arena *arena, const kiln_dims *
 /* False where a size does not fit int64. */
 bool kiln_kernel_shape_work(const kiln_kernel_shape *shape, const int64_t *symbols,
                             kiln_kernel_work *out_work);
+/* Nanoseconds of work that are worth a thread: a fork and join takes 400. */
+enum { KILN_KERNEL_PART_NS = 1000 };
 /* Sets axis and grain from the grid and the cost: the axis that gives the most pieces worth a
  * thread, the outermost of equal ones. A kernel of 2 x 64 planes that take 10 us each is cut into
  * 64, not into 2. */

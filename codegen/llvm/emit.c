@@ -1,12 +1,12 @@
 /* emit.c: loop IR to LLVM IR: loops, loads and stores. Vectors are explicit, LLVM's vectoriser is
  * not used: half the compile time at the same speed.
  *
- * The innermost loop goes in steps of `width` elements. Where masked memory instructions are cheap
- * (AVX-512) every load and store has the mask of the elements that exist. Elsewhere a body that
- * compiles fast is emitted twice: for whole steps, and with masks for the last, partial one. Other
- * bodies stand once: loads have masks, and stores where the step is partial; what has no masks is
- * read and written through small buffers on the stack then, filled before and drained after it. An
- * instruction stands in the outermost loop that it depends on, always as a vector. */
+ * The innermost loop goes in steps of `width` elements. Where its schedule unrolls it, whole steps
+ * come first, and what they leave goes as elsewhere: in steps of which each may be partial. Where
+ * masked memory instructions are cheap (AVX-512) every load and store has the mask of the elements
+ * that exist. On other CPUs loads have masks, and stores where the step is partial; what has no
+ * masks is read and written through small buffers on the stack then, filled before and drained
+ * after it. An instruction stands in the outermost loop that it depends on, always as a vector. */
 #include "codegen/llvm/emit_state.h"
 
 const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
@@ -52,7 +52,10 @@ static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const 
   LLVMTypeRef type = memory_vector(e, dtype);
   LLVMValueRef value;
   const int align = kiln_loop_size(dtype);
-  if (a->lanes) {
+  if (e->width == 1) {
+    LLVMValueRef at = a->lanes ? kiln__llvm_emit_row(e, a->inst, a->at) : a->at;
+    value = load_aligned(e, type, at, align);
+  } else if (a->lanes) {
     LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__llvm_emit_index(e, 1));
     value = kiln__llvm_emit_gather(e, a->inst, a->at, a->step, last);
   } else if (a->step != 1) {
@@ -101,7 +104,7 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
   const int align = kiln_loop_size(dtype);
-  if (a->step != 1) {
+  if (a->step != 1 && e->width > 1) {
     store_aligned(e, value, a->buffer, align);
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     copy_element(e, a, l.counter);
@@ -225,23 +228,57 @@ static void emit_any_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef fi
   loop_end(e, l, e->width, last);
 }
 
-/* Whole steps, then a partial one. */
-static void emit_whole_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
-                             LLVMValueRef last) {
+/* As many whole steps as there are, `count` of them at a time; gives where they end. */
+static LLVMValueRef emit_whole_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                                     LLVMValueRef last, int count) {
   LLVMValueRef width = kiln__llvm_emit_index(e, e->width);
-  LLVMValueRef whole =
-      binary(e, LLVMAnd, binary(e, LLVMSub, last, first), kiln__llvm_emit_index(e, -e->width));
+  LLVMValueRef whole = whole_steps(e, binary(e, LLVMSub, last, first), count * e->width);
   LLVMValueRef end = binary(e, LLVMAdd, first, whole);
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
   loop l = loop_begin(e, first);
-  begin_step(e, s, l.counter, width);
-  emit_body(e, s);
-  loop_end(e, l, e->width, end);
+  for (int k = 0; k < count; k++) {
+    LLVMValueRef way = kiln__llvm_emit_index(e, (int64_t)k * e->width);
+    begin_step(e, s, k ? binary(e, LLVMAdd, l.counter, way) : l.counter, width);
+    emit_body(e, s);
+  }
+  loop_end(e, l, (int64_t)count * e->width, end);
   end_if(e, behind);
-  behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
-  begin_step(e, s, end, binary(e, LLVMSub, last, end));
+  return end;
+}
+
+/* Less than a whole step, of which all accesses have masks. */
+static void emit_partial_step(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                              LLVMValueRef last) {
+  begin_step(e, s, first, binary(e, LLVMSub, last, first));
   s->mask = kiln__llvm_emit_mask(e, s->left);
   emit_body(e, s);
+}
+
+/* Whether steps of so many elements leave nothing, as far as is known. */
+static bool is_whole(const kiln__llvm_emitter *e, const nest_state *s, int step) {
+  const int inner = s->rank - 1;
+  for (int axis = 0; axis < kiln_loop_nest_axes(e->nest); axis++)
+    if (kiln_loop_nest_axis(e->nest, axis) == inner) return false; /* boxes cut it anywhere */
+  return kiln_dim_is_number(s->extents[inner]) && s->extents[inner] % step == 0;
+}
+
+/* The range of the innermost loop, which is not empty. */
+static void emit_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
+                       LLVMValueRef last) {
+  const int unroll = e->nest->run.unroll;
+  if (unroll) first = emit_whole_steps(e, s, first, last, unroll);
+  if (e->width == 1) { /* no step is partial */
+    if (unroll != 1) emit_whole_steps(e, s, first, last, 1);
+    return;
+  }
+  if (!unroll) {
+    emit_any_steps(e, s, first, last);
+    return;
+  }
+  if (is_whole(e, s, unroll * e->width)) return;
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, last, ""));
+  const bool masked = !has_copied(s, true) && !has_copied(s, false);
+  (unroll == 1 && masked ? emit_partial_step : emit_any_steps)(e, s, first, last);
   end_if(e, behind);
 }
 
@@ -253,7 +290,7 @@ static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
     if (a->inst->op == KILN_LOOP_gather && !a->lanes)
       a->row = kiln__llvm_emit_row(e, a->inst, a->row);
   }
-  (s->twice ? emit_whole_steps : emit_any_steps)(e, s, first, last);
+  emit_steps(e, s, first, last);
 }
 
 static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
@@ -304,36 +341,18 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     access a = {.inst = inst, .number = i, .step = step};
     a.lanes = inst->op == KILN_LOOP_gather && s->levels[inst->args[0]] == s->rank;
     bool scatters = is_store && step != 1;
-    if (scatters || (step == 1 && !a.lanes && !has_masks(e, inst->dtype)))
+    if (e->width > 1 && (scatters || (step == 1 && !a.lanes && !has_masks(e, inst->dtype))))
       a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
 }
 
-enum { SHORT_BODY = 16 }; /* instructions that are emitted twice */
-
-/* Whether two bodies compile as fast as one that is for both kinds of steps. */
-static bool is_emitted_twice(const kiln__llvm_emitter *e, const nest_state *s) {
-  const kiln_dim extent = s->extents[s->rank - 1];
-  const bool partial = kiln_dim_is_number(extent) && extent < e->width;
-  if (e->target->masks || partial || s->count > SHORT_BODY) return false;
-  for (int i = 0; i < s->count; i++) {
-    const kiln_loop_opcode op = e->nest->body.data[i].op;
-    if ((int)op >= (int)KILN_LOOP_FIRST_MATH) return false;
-  }
-  for (int i = 0; i < s->access_count; i++) {
-    const access *a = &s->accesses[i];
-    if (a->buffer || a->lanes || a->step > 1) return false;
-  }
-  return true;
-}
-
 /* The part of the nest that lies in the box: [first, last) of each loop. Gives whether it holds
  * anything. The nest's first axis begins at `base` of the grid's. */
 static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMValueRef base) {
-  const int axes = s->rank > 1 ? kiln_loop_nest_axes(e->nest) : 1;
+  const int axes = kiln_loop_nest_axes(e->nest);
   LLVMValueRef any = NULL;
-  for (int d = axes; d < s->rank; d++) {
+  for (int d = 0; d < s->rank; d++) {
     s->first[d] = kiln__llvm_emit_index(e, 0);
     s->last[d] = kiln__llvm_emit_dim(e, s->extents[d]);
   }
@@ -343,9 +362,13 @@ static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMVa
     LLVMValueRef to = binary(e, LLVMSub, e->end[axis], before);
     LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
     LLVMValueRef first = LL->BuildSelect(BUILD, below, zero, from, "");
-    LLVMValueRef last = least(e, to, kiln__llvm_emit_dim(e, axis < axes ? s->extents[axis] : 1));
+    LLVMValueRef last = least(e, to, kiln__llvm_emit_dim(e, kiln_loop_nest_extent(e->nest, axis)));
     LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, first, last, "");
-    if (axis < axes) s->first[axis] = first, s->last[axis] = last;
+    if (axis < axes) {
+      const int d = kiln_loop_nest_axis(e->nest, axis);
+      s->first[d] = first;
+      s->last[d] = last;
+    }
     any = any ? binary(e, LLVMAnd, any, some) : some;
   }
   return any;
@@ -357,17 +380,6 @@ static bool has_loops(const kiln_loop_nest *nest) {
   return false;
 }
 
-/* Whether loops of the body walk down columns, of which there are more than `width`: twice as many
- * at once read whole lines of memory, where they are far apart. Not where places are found, of
- * which a vector fills registers enough. */
-static bool reads_columns(const kiln_loop_nest *nest, int width) {
-  for (int i = 0; i < nest->body.count; i++)
-    if (kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND) return false;
-  const kiln_dim columns = nest->rank > 0 ? nest->extents[nest->rank - 1] : 1;
-  const bool many = !kiln_dim_is_number(columns) || columns > width;
-  return many && width > 1 && width < KILN_LOOP_LANES && !kiln_loop_strips_body(nest);
-}
-
 static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMValueRef base) {
   nest_state state = {.rank = nest->rank, .count = nest->body.count}, *s = &state;
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
@@ -375,10 +387,9 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
   s->levels = e->levels;
   s->accesses = e->accesses;
   e->nest = nest;
-  e->width = kiln_loop_width(nest, e->target->lanes);
+  e->width = nest->run.lanes;
   kiln_loop_levels(nest, s->levels);
   const bool loops = has_loops(nest);
-  if (loops && !nest->tile.rows && reads_columns(nest, e->width)) e->width *= 2;
   if (s->rank == 0) { /* one point: a loop of one turn, in which the stores stand */
     s->rank = 1;
     s->extents[0] = 1;
@@ -392,7 +403,6 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
     kiln__llvm_emit_tree(e, s);
   } else {
     find_accesses(e, s);
-    s->twice = is_emitted_twice(e, s);
     emit_loops(e, s, 0);
   }
   LL->BuildBr(BUILD, behind);

@@ -37,6 +37,7 @@ LLVMValueRef kiln__llvm_emit_index(const kiln__llvm_emitter *e, int64_t value) {
 LLVMValueRef kiln__llvm_emit_iota(const kiln__llvm_emitter *e, int first, int width) {
   LLVMValueRef lanes[64];
   for (int i = 0; i < width; i++) lanes[i] = LL->ConstInt(e->i32, (unsigned)(first + i), 0);
+  if (width == 1) return lanes[0];
   return LL->ConstVector(lanes, (unsigned)width);
 }
 
@@ -108,13 +109,27 @@ static LLVMValueRef call_math(kiln__llvm_emitter *e, const char *name, LLVMTypeR
   return lanes == 1 ? LL->BuildCast(BUILD, LLVMBitCast, value, result_scalar, "") : value;
 }
 
-/* The same of vectors of `width`, which takes several calls where that is more. */
+/* The first elements of a vector of `to`, where there are `from`; numbers are vectors of one. */
+static LLVMValueRef resize(const kiln__llvm_emitter *e, LLVMValueRef value, int from, int to) {
+  LLVMValueRef lanes[KILN_LOOP_LANES], zero = LL->ConstInt(e->i32, 0, 0);
+  if (from == to) return value;
+  if (from == 1) return kiln__llvm_emit_splat(e, value, to);
+  if (to == 1) return LL->BuildExtractElement(BUILD, value, zero, "");
+  for (int i = 0; i < to; i++) lanes[i] = LL->ConstInt(e->i32, (unsigned)(i % from), 0);
+  return LL->BuildShuffleVector(BUILD, value, value, LL->ConstVector(lanes, (unsigned)to), "");
+}
+
+/* The same of vectors of `width`, which takes several calls where that is more, and fills a vector
+ * where it is less. */
 static LLVMValueRef call_wide(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result_scalar,
                               LLVMTypeRef scalar, int lanes, int width, LLVMValueRef *args,
                               int count) {
   const int half = width / 2;
   LLVMValueRef parts[2], some[2];
-  if (width <= lanes) return call_math(e, name, result_scalar, scalar, lanes, args, count);
+  if (width <= lanes) {
+    for (int a = 0; a < count; a++) some[a] = resize(e, args[a], width, lanes);
+    return resize(e, call_math(e, name, result_scalar, scalar, lanes, some, count), lanes, width);
+  }
   for (int h = 0; h < 2; h++) {
     LLVMValueRef which = kiln__llvm_emit_iota(e, h * half, half);
     for (int a = 0; a < count; a++)
@@ -154,7 +169,7 @@ static LLVMValueRef select_operand(kiln__llvm_emitter *e, int value) {
 static LLVMValueRef emit_math(kiln__llvm_emitter *e, const kiln_loop_inst *inst, const char *name) {
   char symbol[64];
   const bool is_f64 = inst->dtype == KILN_DTYPE_F64;
-  const int lanes = is_f64 && e->width > 1 ? e->target->lanes / 2 : e->target->lanes;
+  const int lanes = is_f64 && !e->target->gpu ? e->target->lanes / 2 : e->target->lanes;
   const int count = kiln_loop_ops[inst->op].arity;
   LLVMTypeRef type = kiln__llvm_emit_scalar_type(e, inst->dtype);
   LLVMValueRef args[2];

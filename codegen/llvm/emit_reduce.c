@@ -358,6 +358,10 @@ void kiln__llvm_carry(const tree *t, int i, const place *p) {
   e->values[i] = LL->GetPoison(LL->TypeOf(x));
   for (int k = 0; k < e->width; k++) {
     LLVMValueRef lane = LL->ConstInt(e->i32, (unsigned)k, 0);
+    if (e->width == 1) {
+      e->values[i] = sum = kiln__llvm_emit_join(e, op, dtype, sum, x);
+      continue;
+    }
     sum = kiln__llvm_emit_join(e, op, dtype, sum, LL->BuildExtractElement(BUILD, x, lane, ""));
     e->values[i] = LL->BuildInsertElement(BUILD, e->values[i], sum, lane, "");
   }

@@ -26,7 +26,6 @@ typedef struct nest_state {
   LLVMValueRef left; /* elements of this step, 1 to width, i64 */
   LLVMValueRef full; /* left == width; where stores' masks are dear, else NULL */
   LLVMValueRef mask; /* NULL: the step is whole */
-  bool twice;        /* whole steps and partial ones have bodies of their own */
 } nest_state;
 
 /* Where an instruction is emitted. */
@@ -71,6 +70,13 @@ static inline LLVMBasicBlockRef new_block(const kiln__llvm_emitter *e) {
 static inline LLVMValueRef binary(const kiln__llvm_emitter *e, LLVMOpcode op, LLVMValueRef a,
                                   LLVMValueRef b) {
   return LL->BuildBinOp(BUILD, op, a, b, "");
+}
+/* What `count` iterations leave of whole steps of so many. */
+static inline LLVMValueRef whole_steps(const kiln__llvm_emitter *e, LLVMValueRef count, int step) {
+  LLVMValueRef by = LL->ConstInt(e->i64, (unsigned)step, 0);
+  if ((step & (step - 1)) == 0)
+    return binary(e, LLVMAnd, count, LL->ConstInt(e->i64, (unsigned long long)-(int64_t)step, 1));
+  return binary(e, LLVMSub, count, binary(e, LLVMURem, count, by));
 }
 static inline LLVMValueRef least(const kiln__llvm_emitter *e, LLVMValueRef a, LLVMValueRef b) {
   return LL->BuildSelect(BUILD, LL->BuildICmp(BUILD, LLVMIntSLT, a, b, ""), a, b, "");
@@ -151,7 +157,7 @@ static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_st
 static inline LLVMValueRef indices_of(const kiln__llvm_emitter *e, const nest_state *s,
                                       const kiln_loop_inst *inst, int levels, int strip) {
   LLVMValueRef first = kiln__llvm_emit_splat(e, index_of(e, s, inst, levels), e->width);
-  if (strip < 0 || inst->strides[strip] == 0) return first;
+  if (strip < 0 || inst->strides[strip] == 0 || e->width == 1) return first;
   LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[strip]);
   LLVMValueRef lanes =
       LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(first), "");
@@ -237,6 +243,8 @@ size_t kiln__llvm_tile_room(const kiln_loop_fn *fn);
 void kiln__llvm_emit_tile(kiln__llvm_emitter *e, nest_state *s);
 /* The loop of the body that instruction `open` opens, with so many rows at once. */
 void kiln__llvm_emit_body_tile(const tree *t, int open, int rows);
+/* How many steps of a loop of the body are one; 0: it is not unrolled. */
+int kiln__llvm_unroll_of(const tree *t, int open);
 /* The iterations of a loop of the body. */
 LLVMValueRef kiln__llvm_emit_extent(const tree *t, int open);
 tree kiln__llvm_tree_of(kiln__llvm_emitter *e, nest_state *s, bool rows);

@@ -11,19 +11,17 @@
  *   x1 = splat x[1][k], s10 += x1 * w0, s11 += x1 * w1
  *
  * Rows that are left over of a known number are one tile, of others tiles of 8, 4, 2 and 1, or of a
- * body tiles of 1. Few accumulators are several chains, which take the iterations in turn: each
- * waits for its last sum. Their number is the nest's, so that a row's bits do not depend on the
- * rows that it is summed with: boxes cut them anywhere. Of a part of a body's columns, where it is
- * no whole one, each vector is a tile. */
+ * body tiles of 1. Few accumulators are several chains, which take the iterations of an unrolled
+ * step in turn: each waits for its last sum. Their number is the nest's, so that a row's bits do
+ * not depend on the rows that it is summed with: boxes cut them anywhere. Of a part of a body's
+ * columns, where it is no whole one, each vector is a tile. */
 #include "codegen/llvm/emit_state.h"
 #include "codegen/loop/schedule.h"
 
 enum {
-  UNROLL = 2, /* iterations of the innermost loop of a contraction, at least */
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
-  SHORT = 12, /* instructions behind a contraction that are emitted for each vector */
-  WHOLE = 7,  /* iterations that are all emitted: of the taps of a window */
+  SHORT = 12  /* instructions behind a contraction that are emitted for each vector */
 };
 
 /* Which of a tile's loops an instruction moves with. */
@@ -105,7 +103,7 @@ static place go_to(const tile *x, int row, int vector, bool whole) {
   place p = {.loop = inner, .reductions = e->reductions};
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
   x->t->s->counters[inner] = x->left ? x->first_column : kiln__llvm_emit_index(e, vector * width);
-  if ((x->left || left < width) && !whole) {
+  if ((x->left || left < width) && !whole && width > 1) {
     p.left = x->left ? x->left : kiln__llvm_emit_index(e, left);
     p.mask = kiln__llvm_emit_mask(e, p.left);
   }
@@ -255,7 +253,7 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   LLVMValueRef *counter = &x->t->s->counters[depth];
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
   LLVMValueRef end = is_number ? kiln__llvm_emit_index(e, extent - extent % x->unroll)
-                               : binary(e, LLVMAnd, last, kiln__llvm_emit_index(e, -x->unroll));
+                               : whole_steps(e, last, x->unroll);
   if (!is_number || extent >= x->unroll) {
     LLVMBasicBlockRef behind = NULL;
     if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, end, ""));
@@ -345,6 +343,7 @@ static void emit_known_element(const tile *x, int row, int vector) {
 static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
   kiln__llvm_emitter *e = x->t->e;
   const int inner = x->inner;
+  if (e->width == 1) left = NULL;
   place p = {.loop = inner, .reductions = e->reductions, .left = left};
   if (left) p.mask = kiln__llvm_emit_mask(e, left);
   x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
@@ -567,10 +566,12 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   x.row_loop = open < 0 ? nest->tile.row_loop : t->scopes.depth[open];
   x.inner = open < 0 ? nest->rank - 1 : x.row_loop + 1;
   (void)kiln__find_contraction(t->e->fn, nest, &t->scopes, column_open, &x.c); /* verified */
-  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) x.chains *= 2;
-  const kiln_dim inner = nest->body.data[x.c.inner_open].offset;
-  x.unroll = x.chains > UNROLL ? x.chains : UNROLL;
-  if (kiln_dim_is_number(inner) && inner <= WHOLE && inner > x.unroll) x.unroll = (int)inner;
+  x.unroll = kiln__llvm_unroll_of(t, x.c.inner_open);
+  if (x.unroll == 0) x.unroll = 1;
+  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) {
+    if (2 * x.chains > x.unroll) break;
+    x.chains *= 2;
+  }
   find_moves(&x);
   x.short_behind = is_short_behind(&x);
   return x;

@@ -4,12 +4,10 @@
  * innermost one, so that loops of the body are plain loops around vectors, or of each innermost
  * loop of the body, outside of which all lanes are alike. A vectors' loop goes in whole vectors and
  * one partial one. What is reduced stands in KILN_REDUCE_LANES accumulators in memory: numbers, of
- * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Of a
- * short body they are in registers, with KILN_REDUCE_LANES iterations at once; what these leave
- * goes in partial vectors alone. */
+ * which a vector takes some, where the iterations are lanes themselves; vectors elsewhere. Where
+ * unrolled steps are multiples of KILN_REDUCE_LANES they are in registers; what these leave goes in
+ * partial vectors alone, if it can. */
 #include "codegen/llvm/emit_state.h"
-
-enum { SHORT_BODY = 12 }; /* instructions that are emitted several times */
 
 typedef struct range {
   LLVMValueRef first, last;
@@ -47,6 +45,7 @@ static LLVMValueRef gather(const tree *t, const kiln_loop_inst *inst, const plac
   const kiln__llvm_emitter *e = t->e;
   LLVMValueRef value = LL->GetPoison(memory_vector(e, inst->dtype));
   LLVMValueRef one = kiln__llvm_emit_index(e, 1);
+  if (e->width == 1) return load_aligned(e, LL->TypeOf(value), at, kiln_loop_size(inst->dtype));
   LLVMValueRef last = p->left ? binary(e, LLVMSub, p->left, one) : NULL;
   for (int i = 0; i < e->width; i++) {
     LLVMValueRef lane = kiln__llvm_emit_index(e, i);
@@ -187,37 +186,39 @@ static void emit_step(const tree *t, int open, LLVMValueRef at, place *p) {
   emit_range(t, open + 1, t->scopes.end[open], p);
 }
 
-static bool is_short(const tree *t, int open) {
-  bool reduces = false;
-  int count = 0;
-  for (int i = open + 1; i < t->scopes.end[open]; i++) {
-    const kiln_loop_opcode op = t->nest->body.data[i].op;
-    if (kiln_loop_ops[op].rule == KILN_LOOP_RULE_FIND || (int)op >= (int)KILN_LOOP_FIRST_MATH)
-      return false;
-    reduces |= kiln_loop_reduces(op);
-    count++;
-  }
-  return reduces && count <= SHORT_BODY;
+/* How many steps of the loop are one; 0: it is not unrolled. */
+int kiln__llvm_unroll_of(const tree *t, int open) {
+  for (int i = 0; i < t->nest->unrolls.count; i++)
+    if (t->nest->unrolls.data[i].open == open) return t->nest->unrolls.data[i].count;
+  return 0;
 }
 
-/* Iterations KILN_REDUCE_LANES at a time, as far as they go; gives where they end. */
-static LLVMValueRef emit_blocks(const tree *t, int open, range r) {
+/* The lane of an iteration. */
+static LLVMValueRef lane_number(const kiln__llvm_emitter *e, LLVMValueRef at) {
+  return binary(e, LLVMAnd, at, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
+}
+
+/* `unroll` whole vectors at a time, as far as they go; gives where they end. */
+static LLVMValueRef emit_unrolled(const tree *t, int open, range r, int unroll) {
   kiln__llvm_emitter *e = t->e;
-  if (!is_short(t, open) || (r.count >= 0 && r.count < KILN_REDUCE_LANES)) return r.first;
-  LLVMValueRef count = binary(e, LLVMSub, r.last, r.first);
-  count = binary(e, LLVMAnd, count, kiln__llvm_emit_index(e, -KILN_REDUCE_LANES));
-  LLVMValueRef end = binary(e, LLVMAdd, r.first, count);
+  const int step = unroll * e->width;
+  const bool fast = step % KILN_REDUCE_LANES == 0; /* each vector has the same lanes always */
+  if (r.count >= 0 && r.count < step) return r.first;
+  LLVMValueRef end =
+      binary(e, LLVMAdd, r.first, whole_steps(e, binary(e, LLVMSub, r.last, r.first), step));
   LLVMBasicBlockRef behind = NULL;
   if (r.count < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, r.first, end, ""));
-  kiln__llvm_exchange_accumulators(t, open, true);
+  if (fast) kiln__llvm_exchange_accumulators(t, open, true);
   loop l = loop_begin(e, r.first);
-  for (int k = 0; k < KILN_REDUCE_LANES; k += e->width) {
-    LLVMValueRef lane = kiln__llvm_emit_index(e, k);
-    place p = {.loop = t->scopes.depth[open], .lane = lane, .reductions = e->fast};
-    emit_step(t, open, binary(e, LLVMAdd, l.counter, lane), &p);
+  for (int k = 0; k < unroll; k++) {
+    LLVMValueRef at =
+        binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, (int64_t)k * e->width));
+    place p = {.loop = t->scopes.depth[open], .reductions = fast ? e->fast : e->reductions};
+    p.lane = fast ? kiln__llvm_emit_index(e, k * e->width % KILN_REDUCE_LANES) : lane_number(e, at);
+    emit_step(t, open, at, &p);
   }
-  loop_end(e, l, KILN_REDUCE_LANES, end);
-  kiln__llvm_exchange_accumulators(t, open, false);
+  loop_end(e, l, step, end);
+  if (fast) kiln__llvm_exchange_accumulators(t, open, false);
   if (behind) end_if(e, behind);
   return end;
 }
@@ -239,20 +240,21 @@ static void emit_partial_step(const tree *t, int open, LLVMValueRef at, LLVMValu
   place p = {.loop = t->scopes.depth[open], .reductions = e->reductions};
   p.left = least(e, binary(e, LLVMSub, last, at), kiln__llvm_emit_index(e, e->width));
   p.mask = kiln__llvm_emit_mask(e, p.left);
-  p.lane = binary(e, LLVMAnd, at, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
+  p.lane = lane_number(e, at);
   emit_step(t, open, at, &p);
 }
 
 /* A vectors' loop of rows over the range, which begins at a multiple of KILN_REDUCE_LANES. What
- * blocks leave of a short body is little: there all steps are taken for partial ones, and the body
- * stands once less. */
+ * unrolled steps leave is little: there all are taken for partial ones, and the body stands once
+ * less. */
 static void emit_strips(const tree *t, int open, range r) {
   kiln__llvm_emitter *e = t->e;
-  const int width = e->width;
-  const bool is_block = is_short(t, open), once = is_block && masks_all(t, open);
-  LLVMValueRef first = emit_blocks(t, open, r), end = r.last;
-  const int64_t left = r.count < 0 ? -1 : is_block ? r.count % KILN_REDUCE_LANES : r.count;
-  const bool none = left >= 0 && left % width == 0, whole = left < 0 || left >= width;
+  const int width = e->width, unroll = kiln__llvm_unroll_of(t, open);
+  const bool once = unroll > 1 && width > 1 && masks_all(t, open);
+  LLVMValueRef first = unroll > 1 ? emit_unrolled(t, open, r, unroll) : r.first, end = r.last;
+  const int64_t left = r.count < 0 ? -1 : unroll > 1 ? r.count % (unroll * width) : r.count;
+  const bool none = width == 1 || (left >= 0 && left % width == 0),
+             whole = left < 0 || left >= width;
   if (left == 0) return;
   if (!once || none) {
     LLVMValueRef count = binary(e, LLVMSub, r.last, first);
@@ -267,7 +269,7 @@ static void emit_strips(const tree *t, int open, range r) {
       emit_partial_step(t, open, l.counter, r.last);
     } else {
       place p = {.loop = t->scopes.depth[open], .reductions = e->reductions};
-      p.lane = binary(e, LLVMAnd, l.counter, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
+      p.lane = lane_number(e, l.counter);
       emit_step(t, open, l.counter, &p);
     }
     loop_end(e, l, width, end);
@@ -279,10 +281,35 @@ static void emit_strips(const tree *t, int open, range r) {
   if (behind) end_if(e, behind);
 }
 
+/* Iterations in turn, `unroll` of them in a step; perhaps there are none. */
+static void emit_plain_loop(const tree *t, int open, range r, int unroll, const place *p) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMBasicBlockRef behind = NULL;
+  if (r.count < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, r.first, r.last, ""));
+  loop l = loop_begin(e, r.first);
+  for (int k = 0; k < unroll; k++) {
+    t->s->counters[t->scopes.depth[open]] =
+        binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, k));
+    emit_range(t, open + 1, t->scopes.end[open], p);
+  }
+  loop_end(e, l, unroll, r.last);
+  if (behind) end_if(e, behind);
+}
+
 static void emit_iterations(const tree *t, int open, range r, const place *p) {
   kiln__llvm_emitter *e = t->e;
   if (is_strip(t, open)) {
     emit_strips(t, open, r);
+    return;
+  }
+  const int unroll = kiln__llvm_unroll_of(t, open);
+  if (unroll > 1 && (r.count < 0 || r.count >= unroll)) {
+    LLVMValueRef end =
+        binary(e, LLVMAdd, r.first, whole_steps(e, binary(e, LLVMSub, r.last, r.first), unroll));
+    emit_plain_loop(t, open, (range){r.first, end, r.count < 0 ? -1 : r.count - r.count % unroll},
+                    unroll, p);
+    r = (range){end, r.last, r.count < 0 ? -1 : r.count % unroll};
+    if (r.count != 0) emit_plain_loop(t, open, r, 1, p);
     return;
   }
   loop l = loop_begin(e, r.first);
@@ -369,12 +396,49 @@ static bool masks_columns(const tree *t) {
   return true;
 }
 
+/* Whole vectors of columns, `unroll` of them in a step, as far as they go; gives where they end. */
+static LLVMValueRef emit_whole_columns(const tree *t, LLVMValueRef first, LLVMValueRef last,
+                                       int unroll) {
+  kiln__llvm_emitter *e = t->e;
+  const int inner = t->nest->rank - 1, step = unroll * e->width;
+  LLVMValueRef end =
+      binary(e, LLVMAdd, first, whole_steps(e, binary(e, LLVMSub, last, first), step));
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+  loop l = loop_begin(e, first);
+  for (int k = 0; k < unroll; k++) {
+    t->s->counters[inner] =
+        binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, (int64_t)k * e->width));
+    emit_range(t, 0, t->nest->body.count, &(place){.loop = inner, .reductions = e->reductions});
+  }
+  loop_end(e, l, step, end);
+  end_if(e, behind);
+  return end;
+}
+
+/* What whole vectors leave, if anything. */
+static void emit_partial_columns(const tree *t, LLVMValueRef first, LLVMValueRef last) {
+  kiln__llvm_emitter *e = t->e;
+  const int inner = t->nest->rank - 1;
+  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, last, ""));
+  place p = {.loop = inner, .reductions = e->reductions};
+  p.left = binary(e, LLVMSub, last, first);
+  p.mask = kiln__llvm_emit_mask(e, p.left);
+  t->s->counters[inner] = first;
+  emit_range(t, 0, t->nest->body.count, &p);
+  end_if(e, behind);
+}
+
 /* The nest's innermost loop in vectors, the body in each. */
 static void emit_columns(const tree *t) {
   kiln__llvm_emitter *e = t->e;
-  const int inner = t->nest->rank - 1, count = t->nest->body.count;
-  LLVMValueRef first = t->s->first[inner], last = t->s->last[inner];
-  if (masks_columns(t)) {
+  const int inner = t->nest->rank - 1, count = t->nest->body.count, unroll = t->nest->run.unroll;
+  LLVMValueRef first = t->s->first[inner], last = t->s->last[inner], end = first;
+  LLVMBasicBlockRef behind = NULL;
+  if (unroll > 1) {
+    first = emit_whole_columns(t, first, last, unroll);
+    behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, last, ""));
+  }
+  if (unroll != 1 && e->width > 1 && masks_columns(t)) {
     loop l = loop_begin(e, first);
     place p = {.loop = inner, .reductions = e->reductions};
     p.left = least(e, binary(e, LLVMSub, last, l.counter), kiln__llvm_emit_index(e, e->width));
@@ -382,24 +446,11 @@ static void emit_columns(const tree *t) {
     t->s->counters[inner] = l.counter;
     emit_range(t, 0, count, &p);
     loop_end(e, l, e->width, last);
-    return;
+  } else {
+    end = emit_whole_columns(t, first, last, 1);
+    if (e->width > 1) emit_partial_columns(t, end, last);
   }
-  LLVMValueRef whole =
-      binary(e, LLVMAnd, binary(e, LLVMSub, last, first), kiln__llvm_emit_index(e, -e->width));
-  LLVMValueRef end = binary(e, LLVMAdd, first, whole);
-  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
-  loop l = loop_begin(e, first);
-  t->s->counters[inner] = l.counter;
-  emit_range(t, 0, count, &(place){.loop = inner, .reductions = e->reductions});
-  loop_end(e, l, e->width, end);
-  end_if(e, behind);
-  behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
-  place p = {.loop = inner, .reductions = e->reductions};
-  p.left = binary(e, LLVMSub, last, end);
-  p.mask = kiln__llvm_emit_mask(e, p.left);
-  t->s->counters[inner] = end;
-  emit_range(t, 0, count, &p);
-  end_if(e, behind);
+  if (behind) end_if(e, behind);
 }
 
 static void emit_nest_loops(const tree *t, int depth) {

@@ -5,8 +5,7 @@
 #include "runtime/kernel_shape.h"
 
 bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
-  if (nest->tile.rows) return false;
-  if (nest->body_tiles.count) return true;
+  if (nest->run.lanes) return nest->run.in_body;
   int body = 0, outer = 0, depth = nest->rank;
   bool loops = false;
   for (int i = 0; i < nest->body.count; i++) {
@@ -19,16 +18,6 @@ bool kiln_loop_strips_body(const kiln_loop_nest *nest) {
     outer += nest->rank > 0 && inst->strides[nest->rank - 1] == 1;
   }
   return loops && (body >= outer || nest->rank == 0);
-}
-
-int kiln_loop_width(const kiln_loop_nest *nest, int lanes) {
-  bool narrow = false, wide = false;
-  for (int i = 0; i < nest->body.count; i++) {
-    const kiln_dtype dtype = nest->body.data[i].dtype;
-    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_NONE) continue;
-    *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
-  }
-  return wide && !narrow ? lanes / 2 : lanes;
 }
 
 kiln_loop_opcode kiln_loop_carried(kiln_loop_opcode op) {
@@ -72,8 +61,8 @@ int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype) {
   }
 }
 
-/* Bytes of a local buffer. */
-static kiln_sum local_bytes(const kiln_loop_fn *fn, int buffer, bool columns, int lanes) {
+/* Bytes of a local buffer, one for each lane. */
+static kiln_sum local_bytes(const kiln_loop_fn *fn, int buffer, int lanes) {
   const kiln_loop_buffer *b = &fn->buffers.data[buffer];
   kiln_sum count = kiln_sum_number(1);
   for (int d = 0; d < b->rank; d++) {
@@ -81,7 +70,7 @@ static kiln_sum local_bytes(const kiln_loop_fn *fn, int buffer, bool columns, in
     const kiln_sum stride = kiln_sum_of(fn->dims, b->strides[d]);
     count = kiln_sum_plus(count, kiln_sum_product(fn->dims, last, stride));
   }
-  count = kiln_sum_times(count, kiln_loop_size(b->dtype) * (columns ? lanes : 1));
+  count = kiln_sum_times(count, kiln_loop_size(b->dtype) * lanes);
   count = kiln_sum_plus(count, kiln_sum_number(63));
   return kiln_sum_times(kiln_sum_divided(fn->dims, count, 64), 64);
 }
@@ -91,31 +80,36 @@ static kiln_dim place_locals(const kiln_loop_fn *fn, int lanes, int64_t first,
                              kiln_dim *out_places) {
   const int shared = fn->input_count + fn->output_count;
   kiln_sum at = kiln_sum_number(first);
-  bool columns = false;
-  for (int n = 0; n < fn->nests.count; n++) columns |= !kiln_loop_strips_body(fn->nests.data[n]);
+  int most = 1;
+  for (int n = 0; n < fn->nests.count; n++) {
+    const kiln_loop_nest *nest = fn->nests.data[n];
+    const int own = nest->run.lanes ? nest->run.lanes : lanes;
+    if (!kiln_loop_strips_body(nest) && own > most) most = own;
+  }
   for (int i = shared; i < fn->buffers.count; i++) {
     if (out_places) out_places[i - shared] = kiln_sum_dim(fn->dims, at);
-    at = kiln_sum_plus(at, local_bytes(fn, i, columns, lanes));
+    at = kiln_sum_plus(at, local_bytes(fn, i, most));
   }
   return kiln_sum_dim(fn->dims, at);
 }
 
-enum { FEW_TILES = 8 };
-
 int kiln_loop_nest_axes(const kiln_loop_nest *nest) {
+  if (nest->run.lanes) return nest->run.axis_count;
   const bool all = nest->rank <= 1 || kiln_loop_strips_body(nest);
-  const int axes = all                         ? nest->rank
-                   : kiln_loop_cuts_tile(nest) ? nest->rank - 1
-                                               : nest->tile.row_loop;
+  const int axes = all ? nest->rank : nest->rank - 1;
   return axes < KILN_KERNEL_AXES ? axes : KILN_KERNEL_AXES;
 }
+int kiln_loop_nest_axis(const kiln_loop_nest *nest, int axis) {
+  return nest->run.lanes ? nest->run.axes[axis] : axis;
+}
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest) {
-  if (!nest->tile.rows) return true;
-  const kiln_dim rows = nest->extents[nest->tile.row_loop];
-  return !kiln_dim_is_number(rows) || rows >= FEW_TILES * nest->tile.rows;
+  bool cuts = false;
+  for (int i = 0; i < nest->run.axis_count; i++) cuts |= nest->run.axes[i] == nest->tile.row_loop;
+  return cuts;
 }
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
-  return axis < kiln_loop_nest_axes(nest) ? nest->extents[axis] : 1;
+  if (axis >= kiln_loop_nest_axes(nest)) return 1;
+  return nest->extents[kiln_loop_nest_axis(nest, axis)];
 }
 
 _Static_assert((int)KILN_LOOP_FIRST_MATH == (int)KILN_LOOP_ge + 1, "");
@@ -249,10 +243,33 @@ static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, bo
   return !in_tile ? kiln_loop_inst_cost(inst) : kiln_loop_multiplies(inst->op) ? TILE_COST : 0;
 }
 
+double kiln_loop_iteration_cost(const kiln_loop_nest *nest) {
+  double runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0}, cost = 0;
+  int open = 0;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
+    if (rule == KILN_LOOP_RULE_OPEN) {
+      if (!kiln_dim_is_number(inst->offset)) return -1;
+      around[open++] = runs;
+      runs *= (double)inst->offset;
+    } else if (rule == KILN_LOOP_RULE_END) {
+      runs = around[--open];
+    } else {
+      cost += runs * cost_of(nest, inst, open > 0);
+    }
+  }
+  return cost;
+}
+
 static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *p) {
   kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0};
   int open = 0;
   for (int d = 0; d < nest->rank; d++) runs = kiln_dim_product(fn->dims, runs, nest->extents[d]);
+  if (nest->run.grain) {
+    add_part(p, runs, (double)KILN_KERNEL_PART_NS / (double)nest->run.grain);
+    return;
+  }
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;

@@ -125,14 +125,30 @@ typedef struct kiln_loop_body_tile {
   int open, rows;
 } kiln_loop_body_tile;
 
+/* The loop of the body that instruction `open` opens has `count` steps of vectors in one. */
+typedef struct kiln_loop_unroll {
+  int open, count;
+} kiln_loop_unroll;
+
+/* What vectors go along, and which loops boxes cut. */
+typedef struct kiln_loop_run {
+  int lanes;    /* elements of a vector; 1: there are numbers; 0: there is no schedule */
+  bool in_body; /* vectors go along the innermost loops of the body, else along the nest's last */
+  int unroll;   /* of the nest's last loop; 0: each of its steps may be a partial one */
+  int axis_count, axes[KILN_KERNEL_AXES]; /* loops of the nest, outermost first */
+  int64_t grain; /* iterations of the nest that are worth a thread; 0: as its instructions cost */
+} kiln_loop_run;
+
 typedef struct kiln_loop_nest {
   int rank;                             /* with the loops of the body at most KILN_LOOP_MAX_RANK */
   int open;                             /* loops of the body that are not closed yet */
   kiln_dim extents[KILN_LOOP_MAX_RANK]; /* outermost first, each at least 1 */
   KILN_VEC(kiln_loop_inst) body;
   /* Set by a schedule alone; no part of the text. */
+  kiln_loop_run run;
   kiln_loop_tile tile;
   KILN_VEC(kiln_loop_body_tile) body_tiles; /* in the order of the text */
+  KILN_VEC(kiln_loop_unroll) unrolls;
 } kiln_loop_nest;
 
 /* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
@@ -290,9 +306,12 @@ double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */
 double kiln_loop_inst_cost(const kiln_loop_inst *inst);
+/* Of one iteration of a nest, with the loops of its body; -1: they are no numbers. */
+double kiln_loop_iteration_cost(const kiln_loop_nest *nest);
 /* Which loop back ends turn into vectors: the innermost ones of the body, or else the nest's
- * innermost one. Those with which accesses move by one element decide: of sums over the rows of a
- * matrix it is the loop of the sum, of those over its columns the loop over the columns. */
+ * innermost one. Where no schedule says it, those with which accesses move by one element decide:
+ * of sums over the rows of a matrix it is the loop of the sum, of those over its columns the loop
+ * over the columns. */
 bool kiln_loop_strips_body(const kiln_loop_nest *nest);
 /* Takes out the instructions that are not kept, which nothing that is kept uses. Gives whether
  * there were any. */
@@ -304,26 +323,25 @@ bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch)
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
 /* Counts, donors, grid, cost, how to cut it; of a symbolic kernel its shape, in `arena`. A call's
  * scratch is own_bytes and the local buffers of `lanes` (see kiln_loop_flat). KILN_UNSUPPORTED: its
- * sizes are too much to work out. The first axis of the grid is all nests' outermost loops behind
- * each other: a nest covers the next extents[0] iterations, one of rank 0 one. The others are the
- * next loops, but for one that is the vectors'. Of nests [4, 50, 100] and [2, 9] the grid is [6,
- * 50, 1]: the second runs in the boxes that begin with iteration 0 of the second axis. */
+ * sizes are too much to work out. The first axis of the grid is all nests' first axes behind each
+ * other: a nest covers as many iterations as its loop has, one without axes one. Where no schedule
+ * says which loops are axes, they are the outermost ones, but for one that is the vectors'. Of
+ * nests [4, 50, 100] and [2, 9] the grid is then [6, 50, 1]: the second runs in the boxes that
+ * begin with iteration 0 of the second axis. */
 kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes, kiln_arena *arena,
                             kiln_kernel_info *out_info) KILN_MUST_USE;
-/* How many axes a nest has, and its extent of one; 1 of one that it has not. */
+/* How many axes a nest has, the loop of one, and its extent; 1 of one that it has not. */
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
+int kiln_loop_nest_axis(const kiln_loop_nest *nest, int axis);
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
-/* Whether a box may cut the loop whose iterations a tile takes: few of them stay together. */
+/* Whether a box may cut the loop whose iterations a tile takes. */
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
 /* Whether it checks an index. */
 bool kiln_loop_can_fault(const kiln_loop_fn *fn);
 /* Its symbols are s0 up to that number. */
 int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 
-enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 4 }; /* at most, in generated code */
-/* Elements of a nest's vectors where a register holds `lanes` floats: half as many where all
- * numbers are of 8 bytes. */
-int kiln_loop_width(const kiln_loop_nest *nest, int lanes);
+enum { KILN_LOOP_LANES = KILN_REDUCE_LANES / 2 }; /* at most, in generated code */
 
 /* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that
  * are the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's
@@ -331,8 +349,9 @@ int kiln_loop_width(const kiln_loop_nest *nest, int lanes);
 typedef struct kiln_loop_flat {
   const kiln_loop_fn *fn;
   const kiln_dim_program *values; /* NULL: there are numbers alone */
-  /* First bytes of the local buffers, which have whole lines of 64, and where they end: where the
-   * nest's own loop is the vectors', each of `lanes` has one. */
+  /* First bytes of the local buffers, which have whole lines of 64, and where they end: where a
+   * nest's own loop is the vectors', each lane has one, of as many as the schedule says, or
+   * `lanes`. */
   const kiln_dim *places;
 } kiln_loop_flat;
 /* In the arena; of a kernel without symbols it is the kernel. */

@@ -11,7 +11,7 @@
 /* -- Text -- */
 
 static bool is_empty(const kiln_schedule_nest *n) {
-  return n->panel == 0 && n->block == 0 && n->body_count == 0;
+  return n->panel == 0 && n->block == 0 && n->body_count == 0 && !kiln__schedule_runs(n);
 }
 
 static void print_tile(kiln_text *text, const kiln_schedule_nest *n, int number,
@@ -36,6 +36,7 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
   if (n->block)
     kiln_text_printf(text, "  nest %d: block i%d %d\n", number, n->block_loop, n->block);
   for (int k = 0; k < n->body_count; k++) print_tile(text, n, number, &n->body[k]);
+  kiln__schedule_print_run(text, n, number);
 }
 
 kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena) {
@@ -61,15 +62,9 @@ static int line_of(const kiln_cursor *c) {
   return kiln_status_note(KILN_ERROR(KILN_INVALID_ARGUMENT, __VA_ARGS__), "schedule, line %d", \
                           line_of(c))
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/* A number of [0, most) behind a word. */
 static kiln_status *parse_number(kiln_cursor *c, const char *word, int64_t most, int *out) {
   int64_t value;
-  if (!kiln_cursor_accept(c, word)) FAIL(c, "'%s' was expected", word);
-  kiln_cursor_skip(c);
-  if (!kiln_str_parse_i64(kiln_cursor_take(c, is_digit), &value)) FAIL(c, "no number");
-  if (value >= most) FAIL(c, "%lld is too large", (long long)value);
+  KILN_TRY_NOTE(kiln__schedule_number(c, word, most, &value), "schedule, line %d", line_of(c));
   *out = (int)value;
   return NULL;
 }
@@ -135,7 +130,7 @@ static kiln_status *parse_body_tile(kiln_cursor *c, const kiln_loop_fn *fn, kiln
 static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_schedule *schedule,
                                kiln_arena *arena) {
   int number, loop, block_loop = -1;
-  bool in_body;
+  bool in_body, runs;
   KILN_TRY(parse_number(c, "nest", schedule->count, &number));
   kiln_schedule_nest *n = &schedule->nests[number];
   if (!kiln_cursor_accept(c, ":")) FAIL(c, "':' was expected");
@@ -146,7 +141,10 @@ static kiln_status *parse_nest(kiln_cursor *c, const kiln_loop_fn *fn, kiln_sche
     if (n->block == 0) FAIL(c, "a block of nothing");
     return NULL;
   }
-  if (!kiln_cursor_accept(c, "panel")) FAIL(c, "'panel' or 'block' was expected");
+  KILN_TRY_NOTE(kiln__schedule_parse_run(c, n, arena, &runs), "schedule, line %d", line_of(c));
+  if (runs) return NULL;
+  if (!kiln_cursor_accept(c, "panel"))
+    FAIL(c, "'panel', 'block', or 'order', 'vector', 'unroll', 'parallel', 'grain' was expected");
   KILN_TRY(parse_loop(c, &loop, &in_body));
   if (!in_body) {
     n->panel_loop = loop;
@@ -269,12 +267,30 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
   return NULL;
 }
 
+/* Panels without a tile: of a nest whose body has no loops. */
+static kiln_status *verify_plain_panels(const kiln_loop_nest *nest, int number,
+                                        const kiln_schedule_nest *s) {
+  const int last = s->ordered ? s->order[nest->rank - 1] : nest->rank - 1;
+  if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
+  if (s->panel_loop != last)
+    REFUSE(number, "panels of i%d, which is not the last loop", s->panel_loop);
+  if (nest->rank < 2) REFUSE(number, "panels of i%d, which is the only loop", s->panel_loop);
+  if (nest->rank == KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
+  if (!is_number(nest->extents[s->panel_loop]))
+    REFUSE(number, "i%d has panels, but its iterations are no number", s->panel_loop);
+  if (s->pack >= 0 || s->strip)
+    REFUSE(number, "panels without a tile are not packed, nor in strips");
+  return NULL;
+}
+
 static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_schedule_nest *s,
                                 kiln_arena *scratch) {
   const kiln_loop_nest *nest = fn->nests.data[number];
   kiln__contraction c;
   if (is_empty(s)) return NULL;
   if (s->block || s->body_count) return kiln__schedule_verify_body(fn, number, s, scratch);
+  if (!s->panel) return NULL;
+  if (!s->tile && kiln__loop_of_body(nest, 0) < 0) return verify_plain_panels(nest, number, s);
   if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
   if (!s->tile) REFUSE(number, "panels without a tile");
   if (s->tile_loop >= nest->rank || s->tile_loop == s->panel_loop)
@@ -293,8 +309,10 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
 kiln_status *kiln_schedule_verify(const kiln_loop_fn *fn, const kiln_schedule *schedule,
                                   kiln_arena *scratch) {
   KILN_ASSERT(schedule->count == fn->nests.count);
-  for (int i = 0; i < schedule->count; i++)
+  for (int i = 0; i < schedule->count; i++) {
     KILN_TRY(verify_nest(fn, i, &schedule->nests[i], scratch));
+    KILN_TRY(kiln__schedule_verify_run(fn, i, &schedule->nests[i], scratch));
+  }
   return NULL;
 }
 
@@ -326,11 +344,21 @@ static plan plan_strips(const kiln_loop_nest *nest, const kiln_schedule_nest *s)
   return p;
 }
 
+/* Of panels without a tile: the loop before the last goes through a panel, then through the next.
+ */
+static plan plan_plain(const kiln_loop_nest *nest) {
+  plan p = {.strip_at = -1, .rank = nest->rank + 1, .panel_at = nest->rank - 2};
+  for (int d = 0; d < nest->rank; d++) p.from[d + (d >= p.panel_at)] = d;
+  p.from[p.panel_at] = nest->rank - 1;
+  return p;
+}
+
 /* Outside of the panels are the loops that move what is packed: other panels are read there. Then
  * those over panels, which threads share; then the rest, the tile's last. */
 static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
                       const kiln_loop_inst *packed) {
   plan p = {.strip_at = -1};
+  if (!s->tile) return plan_plain(nest);
   if (s->strip) return plan_strips(nest, s);
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < nest->rank; d++) {
@@ -450,6 +478,10 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
     }
     kiln_vec_push(to->arena, &nest->body, inst);
   }
+  int made_of[KILN_LOOP_MAX_RANK], opens[KILN_SCHEDULE_MAX_UNROLLS];
+  for (int k = 0; k < p->rank; k++) made_of[k] = k == p->rank - 1 ? -1 : p->from[k];
+  for (int i = 0; i < s->unroll_count; i++) opens[i] = kiln__loop_of_body(from, s->unrolls[i].loop);
+  kiln__schedule_run(to, nest, s, made_of, opens);
 }
 
 /* Whether one access of the contraction's loops moves with the loop: that which is packed has whole
@@ -491,28 +523,40 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   if (columns % s->panel) add_part(to, from, s, &p, whole, 1, 1, columns % s->panel, pack, load);
 }
 
+/* Without panels: loops of the nest are what they were, but for that of blocks, which is the last.
+ */
+static void run_nest(kiln_loop_fn *to, kiln_loop_nest *nest, const kiln_schedule_nest *s) {
+  int opens[KILN_SCHEDULE_MAX_UNROLLS], from[KILN_LOOP_MAX_RANK];
+  for (int i = 0; i < s->unroll_count; i++) opens[i] = kiln__loop_of_body(nest, s->unrolls[i].loop);
+  for (int d = 0; d < nest->rank; d++) from[d] = d;
+  if (s->body_count) nest = kiln__schedule_apply_body(to, nest, s, opens, s->unroll_count);
+  for (int d = s->block_loop; s->block && d < nest->rank; d++)
+    from[d] = d == nest->rank - 1 ? s->block_loop : d + 1;
+  kiln__schedule_run(to, nest, s, from, opens);
+  kiln_vec_push(to->arena, &to->nests, nest);
+}
+
 kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *schedule,
                                    kiln_arena *arena) {
   kiln_scheduled out = {.fn = fn};
-  bool any = false;
-  for (int i = 0; i < schedule->count; i++) any |= !is_empty(&schedule->nests[i]);
-  if (!any) return out;
-  kiln_loop_fn *to = KILN_NEW(arena, kiln_loop_fn);
-  kiln_kernel_pack *packs = KILN_NEW_ARRAY(arena, kiln_kernel_pack, fn->nests.count);
+  kiln_loop_fn *to = KILN_NEW(arena, kiln_loop_fn), ordered = *fn;
+  kiln_kernel_pack *packs = KILN_NEW_ARRAY(arena, kiln_kernel_pack, fn->nests.count + 1);
+  kiln_schedule_nest *nests = KILN_NEW_ARRAY(arena, kiln_schedule_nest, fn->nests.count + 1);
   *to = *fn;
   to->arena = arena;
   memset(&to->buffers, 0, sizeof to->buffers);
   memset(&to->nests, 0, sizeof to->nests);
   for (int i = 0; i < fn->buffers.count; i++)
     kiln_vec_push(arena, &to->buffers, fn->buffers.data[i]);
+  ordered.nests.data = KILN_NEW_ARRAY(arena, kiln_loop_nest *, fn->nests.count + 1);
+  for (int i = 0; i < schedule->count; i++)
+    ordered.nests.data[i] =
+        kiln__schedule_order(arena, fn->nests.data[i], &schedule->nests[i], &nests[i]);
   for (int i = 0; i < schedule->count; i++) {
-    const kiln_schedule_nest *s = &schedule->nests[i];
-    if (is_empty(s)) {
-      kiln_vec_push(arena, &to->nests, fn->nests.data[i]);
-    } else if (!s->panel) {
-      kiln_vec_push(arena, &to->nests, kiln__schedule_apply_body(to, fn->nests.data[i], s));
+    if (nests[i].panel) {
+      schedule_nest(to, &ordered, i, &nests[i], packs, &out.pack_count);
     } else {
-      schedule_nest(to, fn, i, s, packs, &out.pack_count);
+      run_nest(to, ordered.nests.data[i], &nests[i]);
     }
   }
   out.fn = to;

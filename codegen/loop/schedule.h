@@ -1,16 +1,46 @@
-/* schedule.h: how a back end runs a kernel: a second text beside loop IR, never mixed into it.
+/* schedule.h: how LLVM's code runs a kernel: a second text beside loop IR, never mixed into it.
  *
  *   schedule {
- *     nest 0: panel i1 48, pack b1, tile i0 8
+ *     nest 0: order i1 i0, vector i0 16, unroll i0 2, parallel i1, grain 4000
  *   }
  *
- * A nest that is not named runs as it stands. Of linear(x, w), out[i0][i1] = sum of x[i0][k] *
- * w[i1][k], this makes
- *   panel i1 48  a loop over panels of 48 columns, then one over the rows, then one in the panel;
- *                columns that are left over are a nest of their own
+ * A nest that is not named, and what is not said of one that is, runs as it stands: in that order,
+ * one element at a time, in one part. Loops have the names that the kernel's text gives them: i0 is
+ * the nest's first, l0 the first in the text that stands in its body. Of any nest,
+ *   order i1 i0      its loops in that order, all of them: iterations depend on none other
+ *   vector i0 16     16 iterations of i0, its last loop then, are a vector; those left over are a
+ *                    partial one. Loops of the body go around vectors
+ *   vector l 16      16 iterations are a vector in each innermost loop of the body, and elsewhere
+ *                    all lanes are alike
+ *   unroll i0 2      the body stands twice in a step of the vectors' loop, for 32 elements, as far
+ *                    as they go; what is left goes in vectors, each perhaps a partial one. `unroll
+ *                    i0 1` has a body for whole vectors and one for the partial one. Without it
+ *                    there is one body, and any vector may be a partial one
+ *   unroll l0 4      the same of an innermost loop of the body: 4 of its vectors in a step, or 4
+ *                    iterations where it is a loop around vectors
+ *   parallel i0 i1   axes of the grid, which boxes cut among threads (kernel_abi.h): these loops,
+ *                    three at most, as they stand
+ *   grain 4000       that many iterations of the nest are worth a thread; without it, what the
+ *                    instructions cost decides
+ *
+ * A nest whose body has no loops may have panels:
+ *   panel i1 16      its last loop goes in panels of 16, and the loop over panels stands before the
+ *                    last but one: of a transposed copy all rows of a panel go before the next
+ *                    panel, so that lines of memory are read while the cache has them. Iterations
+ *                    that are left over are a nest of their own; they are a number
+ *
+ * Contractions have tiles. Of linear(x, w), out[i0][i1] = sum of x[i0][k] * w[i1][k],
+ *
+ *   nest 0: panel i1 48, pack b1, tile i0 8
+ *
+ * makes
+ *   panel i1 48  a loop over panels of 48 columns, then one over the rows, then one in the panel,
+ *                along which vectors go; columns that are left over are a nest of their own. A box
+ *                cuts between panels
  *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever
- * calls the kernel packs it (kiln_kernel_pack) tile i0 8    8 rows of a panel are summed in
- * registers at once
+ *                calls the kernel packs it (kiln_kernel_pack)
+ *   tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
+ *                iterations of the innermost loop that is summed over in a step
  *
  * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
  * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels.
@@ -27,8 +57,9 @@
  *   panel l0 24     the columns are cut into panels of 24, the last of which may be less; the loop
  *                   over panels is around the one over rows
  *   stage b1        what the columns move of b1 is copied for each panel: [d][24], in a local
- * buffer tile i2 4       4 rows of a panel are summed at once. `tile l0 4, panel l1 24` wants a
- * loop l0 that holds l1 alone
+ *                   buffer
+ *   tile i2 4       4 rows of a panel are summed at once. `tile l0 4, panel l1 24` wants a loop l0
+ *                   that holds l1 alone
  *
  * A schedule changes no result but within what `contract` allows: it has no order. What is not
  * legal is refused with its reason: a tile wants a nest whose body has perfectly nested reduce
@@ -36,20 +67,28 @@
  * is read by one load, which moves with the panels' loop and not with the tile's. All of that are
  * numbers.
  *
- * The rules that choose one (schedule_rules.c) read the shape of the nest and the machine. */
+ * The rules that choose one (schedule_rules.c, schedule_run_rules.c) read the shape of the nest and
+ * the machine, and say something of every nest. The evaluator and PTX run the kernel as it stands:
+ * a GPU's threads take single iterations, so that no word has a meaning there, and none is read. */
 #pragma once
 
+#include "base/cursor.h"
+#include "base/text.h"
 #include "codegen/loop/loop.h"
 
 /* What a CPU has, as far as rules ask for it. */
 typedef struct kiln_machine {
-  int lanes;                  /* floats of a register */
-  int registers;              /* of vectors */
+  int lanes;     /* floats of a register: 1, 2, 4, ... */
+  int registers; /* of vectors */
+  int ports;     /* additions of vectors, with products, that begin in a cycle; as many loads */
+  int masks;     /* bytes of the least element of which some lanes can be read and written; 1: of
+                  * all, and that costs no more; 0: of none */
   int64_t l1_bytes, l2_bytes; /* data caches of a core */
+  int64_t line_bytes;
 } kiln_machine;
-/* Of this process's CPU and instruction set; `text` (the flag machine) overrides:
- * "lanes=8,registers=16,l1=32768,l2=524288", any of them. KILN_INVALID_ARGUMENT says what is wrong.
- */
+/* Of this process's CPU and instruction set; `text` (the flag machine) overrides: "lanes=8,
+ * registers=16, ports=2, masks=0, l1=32768, l2=524288, line=64", any of them.
+ * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
 
@@ -58,7 +97,11 @@ enum {
   KILN_SCHEDULE_MAX_PANEL = 256,
   KILN_SCHEDULE_MAX_STRIP = 1 << 20,
   KILN_SCHEDULE_MAX_BLOCK = 4096,
-  KILN_SCHEDULE_MAX_TILES = 64 /* of a body */
+  KILN_SCHEDULE_MAX_TILES = 64,    /* of a body */
+  KILN_SCHEDULE_MAX_UNROLL = 64,   /* steps in one */
+  KILN_SCHEDULE_MAX_UNROLLS = 256, /* loops of a body that are unrolled */
+  KILN_SCHEDULE_MAX_SUMS = 1024,   /* vectors of a tile's rows */
+  KILN_SCHEDULE_MAX_CODE = 1 << 14 /* instructions of a nest as often as they stand, roughly */
 };
 
 /* Of two loops of the body, or of the nest's loop with blocks and one of the body. */
@@ -68,7 +111,21 @@ typedef struct kiln_schedule_tile {
   int tile_loop, tile;   /* -1: the nest's loop with blocks */
 } kiln_schedule_tile;
 
+/* Of a loop of the body, by its order in the text. */
+typedef struct kiln_schedule_unroll {
+  int loop, count;
+} kiln_schedule_unroll;
+
 typedef struct kiln_schedule_nest {
+  bool ordered;
+  int order[KILN_LOOP_MAX_RANK + 1]; /* the nest's loops, outermost first; then -1 */
+  int lanes;                         /* 0: not said */
+  int vector_loop;                   /* of the nest; -1: those of the body */
+  int unroll;                        /* of the nest's vectors' loop; 0: not said */
+  int unroll_count;                  /* loops of the body, in the order of the text */
+  kiln_schedule_unroll *unrolls;
+  uint32_t parallel;     /* a bit for each loop of the nest */
+  int64_t grain;         /* 0: not said */
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   int tile_loop, tile;   /* 0: no tile */
@@ -84,10 +141,13 @@ typedef struct kiln_schedule {
   kiln_schedule_nest *nests;
 } kiln_schedule;
 
-/* The schedule that the rules choose, in the arena; legal. Where nothing is to be said it is empty,
- * and prints as nothing. */
+/* The schedule that the rules choose, in the arena; legal. An empty one prints as nothing. */
 kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
                                    kiln_arena *arena);
+/* What the rules choose of nests of which vectors, order, unrolling and parallel loops are not said
+ * at all: for a schedule that has tiles alone. */
+void kiln_schedule_complete(const kiln_loop_fn *fn, const kiln_machine *machine,
+                            kiln_schedule *schedule, kiln_arena *arena);
 /* Whether the rules find a tile for all nests with contractions, whatever the machine. */
 bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch);
 kiln_str kiln_schedule_print(const kiln_schedule *schedule, kiln_arena *arena);
@@ -112,7 +172,7 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
 kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena,
                                   kiln_scheduled *out_scheduled) KILN_MUST_USE;
 
-/* -- Between schedule.c, schedule_body.c and schedule_rules.c -- */
+/* -- Between schedule*.c -- */
 
 /* One that says nothing of any nest. */
 kiln_schedule kiln__schedule_nothing(const kiln_loop_fn *fn, kiln_arena *arena);
@@ -130,7 +190,37 @@ const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest 
 kiln_status *kiln__schedule_verify_body(const kiln_loop_fn *fn, int number,
                                         const kiln_schedule_nest *s,
                                         kiln_arena *scratch) KILN_MUST_USE;
+/* `opens`: instructions that open loops, `count` of them, which become those of the new body. */
 kiln_loop_nest *kiln__schedule_apply_body(kiln_loop_fn *to, const kiln_loop_nest *from,
-                                          const kiln_schedule_nest *s);
+                                          const kiln_schedule_nest *s, int *opens, int count);
 /* The instruction that opens a loop of the body; -1: there is none. */
 int kiln__loop_of_body(const kiln_loop_nest *nest, int loop);
+
+/* schedule_run.c: the words of any nest: order, vector, unroll, parallel, grain. */
+bool kiln__schedule_runs(const kiln_schedule_nest *s);
+void kiln__schedule_print_run(kiln_text *text, const kiln_schedule_nest *s, int number);
+/* Behind "nest N:", where one of these words comes next; *out_any: whether it does. */
+kiln_status *kiln__schedule_parse_run(kiln_cursor *c, kiln_schedule_nest *s, kiln_arena *arena,
+                                      bool *out_any) KILN_MUST_USE;
+kiln_status *kiln__schedule_verify_run(const kiln_loop_fn *fn, int number,
+                                       const kiln_schedule_nest *s,
+                                       kiln_arena *scratch) KILN_MUST_USE;
+/* A nest with its loops in their order, and the schedule with the names that they have there. */
+kiln_loop_nest *kiln__schedule_order(kiln_arena *arena, const kiln_loop_nest *from,
+                                     const kiln_schedule_nest *s, kiln_schedule_nest *out_s);
+/* Of a nest that the schedule has made: loop k of it is one of loop from[k]; -1: boxes do not cut
+ * it. `opens`: instructions of the loops that are unrolled. */
+void kiln__schedule_run(kiln_loop_fn *to, kiln_loop_nest *nest, const kiln_schedule_nest *s,
+                        const int *from, const int *opens);
+/* A number of [0, most) behind a word. */
+kiln_status *kiln__schedule_number(kiln_cursor *c, const char *word, int64_t most,
+                                   int64_t *out) KILN_MUST_USE;
+
+/* schedule_run_rules.c: what it chooses of a nest of which only tiles are said, perhaps. */
+void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_machine *machine,
+                               kiln_arena *arena, kiln_schedule_nest *s);
+/* Elements of a vector where a register holds `lanes` floats: half as many where all numbers of the
+ * nest are of 8 bytes. */
+int kiln__schedule_width(const kiln_loop_nest *nest, int lanes);
+/* Of a nest with a tile, which reads a whole vector where less is left. */
+int kiln__schedule_tile_width(const kiln_loop_nest *nest, int lanes);

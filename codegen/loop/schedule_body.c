@@ -290,9 +290,9 @@ static void push_part(blocks *b, const parts *p, int part) {
   kiln_loop_end(b->m.to, b->m.nest);
 }
 
-/* `tiles`: the instructions that open the loops over columns, which it puts right. */
+/* `opens`: instructions that open loops, `count` of them, which it puts right. */
 static kiln_loop_nest *apply_blocks(kiln_loop_fn *to, const kiln_loop_nest *from,
-                                    const kiln_schedule_nest *s, int *tiles) {
+                                    const kiln_schedule_nest *s, int *opens, int count) {
   const kiln_dim rows = from->extents[s->block_loop];
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, to->arena);
   const parts p = find_parts(to, from, &scopes, s, to->arena);
@@ -303,7 +303,7 @@ static kiln_loop_nest *apply_blocks(kiln_loop_fn *to, const kiln_loop_nest *from
   for (int d = s->block_loop; d + 1 < from->rank; d++) b.m.nest->extents[d] = from->extents[d + 1];
   b.m.nest->extents[from->rank - 1] = parts_of(to->dims, rows, b.size);
   for (int part = 0; part < p.count; part++) push_part(&b, &p, part);
-  for (int k = 0; k < s->body_count; k++) tiles[k] = b.m.number[tiles[k]];
+  for (int k = 0; k < count; k++) opens[k] = b.m.number[opens[k]];
   return b.m.nest;
 }
 
@@ -363,9 +363,10 @@ static void push_in_panel(panels *p, int i) {
   for (int k = 0; k < p->c.loops; k++) inst->strides[depth + 3 + k] = local->strides[k];
 }
 
-/* The tile whose rows' loop instruction `rows` opens. Tiles behind it move. */
+/* The tile whose rows' loop instruction `rows` opens: in the new body *out_open. */
 static kiln_loop_nest *apply_panels(kiln_loop_fn *to, const kiln_loop_nest *from,
-                                    const kiln_schedule_tile *t, int rows, int *out_open) {
+                                    const kiln_schedule_tile *t, int rows, int *out_open,
+                                    int *opens, int count) {
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(from, to->arena);
   const kiln_dim columns = from->body.data[rows + 1].offset;
   panels p = {.m = begin_making(to, from), .rows = rows, .load = -1};
@@ -391,25 +392,29 @@ static kiln_loop_nest *apply_panels(kiln_loop_fn *to, const kiln_loop_nest *from
   }
   kiln_vec_push(to->arena, &p.m.nest->body, from->body.data[p.end]);
   for (int i = p.end + 1; i < from->body.count; i++) push_old(&p.m, i);
+  for (int k = 0; k < count; k++) opens[k] = p.m.number[opens[k]];
   p.m.nest->open = 0;
   return p.m.nest;
 }
 
 kiln_loop_nest *kiln__schedule_apply_body(kiln_loop_fn *to, const kiln_loop_nest *from,
-                                          const kiln_schedule_nest *s) {
-  int *tiles = KILN_NEW_ARRAY(to->arena, int, s->body_count + 1);
+                                          const kiln_schedule_nest *s, int *opens, int count) {
+  /* Of the tiles, then the caller's: all move. */
+  const int all = s->body_count + count;
+  int *moved = KILN_NEW_ARRAY(to->arena, int, all + 1);
+  int *rows = KILN_NEW_ARRAY(to->arena, int, s->body_count + 1);
   kiln_loop_nest *nest = NULL;
   for (int k = 0; k < s->body_count; k++)
-    tiles[k] = kiln__loop_of_body(from, s->body[k].panel_loop);
-  if (s->block) from = apply_blocks(to, from, s, tiles);
+    moved[k] = kiln__loop_of_body(from, s->body[k].panel_loop);
+  for (int k = 0; k < count; k++) moved[s->body_count + k] = opens[k];
+  if (s->block) from = apply_blocks(to, from, s, moved, all);
   for (int k = 0; k < s->body_count; k++) {
-    const int before = from->body.count;
-    nest = apply_panels(to, from, &s->body[k], tiles[k] - 1, &tiles[k]);
-    for (int i = k + 1; i < s->body_count; i++) tiles[i] += nest->body.count - before;
+    nest = apply_panels(to, from, &s->body[k], moved[k] - 1, &rows[k], moved, all);
     from = nest;
   }
+  for (int k = 0; k < count; k++) opens[k] = moved[s->body_count + k];
   for (int k = 0; k < s->body_count; k++)
     kiln_vec_push(to->arena, &nest->body_tiles,
-                  ((kiln_loop_body_tile){.open = tiles[k], .rows = s->body[k].tile}));
+                  ((kiln_loop_body_tile){.open = rows[k], .rows = s->body[k].tile}));
   return nest;
 }

@@ -4,10 +4,9 @@
  * `vectors` vectors of one operand and one element for each row of the other, for rows * vectors
  * multiplications and additions. */
 #include <math.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <unistd.h>
 
-#include "base/cursor.h"
 #include "codegen/loop/schedule.h"
 
 /* -- The machine -- */
@@ -21,6 +20,21 @@ static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+static const struct {
+  const char *name;
+  int64_t least, most;
+  size_t offset;
+  bool is_wide;
+} words[] = {
+    {"lanes", 1, KILN_LOOP_LANES / 2, offsetof(kiln_machine, lanes), false},
+    {"registers", 1, 64, offsetof(kiln_machine, registers), false},
+    {"ports", 1, 8, offsetof(kiln_machine, ports), false},
+    {"masks", 0, 8, offsetof(kiln_machine, masks), false},
+    {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
+    {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
+    {"line", 1, 4096, offsetof(kiln_machine, line_bytes), true},
+};
+
 static kiln_status * override(kiln_str text, kiln_machine *m) {
   kiln_cursor cursor = kiln_cursor_of(text), *c = &cursor;
   for (bool first = true; kiln_cursor_skip(c), c->at < c->end; first = false) {
@@ -30,36 +44,43 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
     kiln_cursor_skip(c);
     const kiln_str name = kiln_cursor_take(c, is_letter);
     if (!kiln_cursor_accept(c, "=") ||
-        !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) || value < 1)
+        !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) || value < 0)
       return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: NAME=NUMBER was expected");
-    if (kiln_str_is(name, "registers") && value <= 64) {
-      m->registers = (int)value;
-    } else if (kiln_str_is(name, "l1")) {
-      m->l1_bytes = value;
-    } else if (kiln_str_is(name, "l2")) {
-      m->l2_bytes = value;
-    } else {
+    bool known = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+      if (!kiln_str_is(name, words[i].name) || value < words[i].least || value > words[i].most)
+        continue;
+      known = true;
+      if (words[i].is_wide)
+        *(int64_t *)(void *)((char *)m + words[i].offset) = value;
+      else
+        *(int *)(void *)((char *)m + words[i].offset) = (int)value;
+    }
+    if (!known || (m->lanes & (m->lanes - 1)))
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
-                        "=%lld is none of registers (to 64), l1, l2",
+                        "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
+                        "masks (to 8), l1, l2, line",
                         KILN_STR_ARG(name), (long long)value);
-    }
   }
   return NULL;
 }
 
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *out) {
   static const struct {
-    int lanes, registers;
+    int lanes, registers, masks;
   } vectors[KILN_ISA__COUNT] = {
-      [KILN_ISA_V2] = {4, 16},
-      [KILN_ISA_AVX2] = {8, 16},
-      [KILN_ISA_AVX512] = {16, 32},
+      [KILN_ISA_V2] = {4, 16, 0},
+      [KILN_ISA_AVX2] = {8, 16, 4},
+      [KILN_ISA_AVX512] = {16, 32, 1},
   };
   *out = (kiln_machine){.lanes = vectors[isa].lanes,
                         .registers = vectors[isa].registers,
+                        .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
+                        .masks = vectors[isa].masks,
                         .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
-                        .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10)};
+                        .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
+                        .line_bytes = cache_of(_SC_LEVEL1_DCACHE_LINESIZE, 64)};
   return override(text, out);
 }
 
@@ -193,7 +214,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   }
   if (column < 0 || row < 0) return false;
   if (!kiln_dim_is_number(nest->extents[column])) return false;
-  const int width = kiln_loop_width(nest, m->lanes);
+  const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
   /* Accumulators, the vectors, and an element of the other operand. */
   const int vectors = vectors_for(nest->extents[column], width, 3);
   int rows = (m->registers - 1 - vectors) / vectors;
@@ -276,21 +297,22 @@ static int rows_for(int vectors, int registers) {
   return rows < 1 ? 1 : rows > 8 ? 8 : rows;
 }
 
-/* Cycles for a vector of a row, where two additions and two loads begin in each. */
-static double cycles_of(int vectors, int rows) {
-  const double chains = vectors * rows, loads = (vectors + rows) / 2.0 / chains;
-  return fmax(0.5, fmax(loads, (double)LATENCY / chains));
+/* Cycles for a vector of a row. */
+static double cycles_of(int vectors, int rows, int ports) {
+  const double chains = vectors * rows, loads = (double)(vectors + rows) / ports / chains;
+  return fmax(1.0 / ports, fmax(loads, (double)LATENCY / chains));
 }
 
 /* Vectors that are left over are tiles of their own, with as many rows. */
-static int body_vectors(int64_t columns, int width, int registers) {
+static int body_vectors(int64_t columns, int width, const kiln_machine *m) {
   const int64_t vectors = (columns + width - 1) / width;
   int best = 1;
   double least = INFINITY;
   for (int v = 3; v >= 1; v--) {
-    const int rows = rows_for(v, registers);
-    const double cost =
-        (double)(vectors / v * v) * cycles_of(v, rows) + (double)(vectors % v) * cycles_of(1, rows);
+    const int rows = rows_for(v, m->registers);
+    const int64_t left = vectors % v;
+    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports) +
+                        (double)left * cycles_of(1, rows, m->ports);
     if (cost >= least) continue;
     least = cost;
     best = v;
@@ -305,9 +327,8 @@ static bool choose_tile(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   const int operand = column_operand(fn, nest, p, column, row);
   if (operand < 0) return false;
   const kiln_loop_inst *load = &nest->body.data[p->loads[operand]];
-  const int width = kiln_loop_width(nest, m->lanes);
-  const int vectors =
-      body_vectors(number_or(nest->body.data[p->open].offset, LONG), width, m->registers);
+  const int width = kiln__schedule_width(nest, m->lanes);
+  const int vectors = body_vectors(number_or(nest->body.data[p->open].offset, LONG), width, m);
   *out = (kiln_schedule_tile){.panel_loop = p->loop,
                               .panel = vectors * width,
                               .stage = load->strides[column] == 1 ? -1 : load->index,
@@ -378,8 +399,9 @@ static bool choose_body(const kiln_loop_fn *fn, int number, const kiln_machine *
   return out->body_count > 0;
 }
 
-kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
-                                   kiln_arena *arena) {
+/* Of the contractions alone. */
+static kiln_schedule choose_tiles(const kiln_loop_fn *fn, const kiln_machine *machine,
+                                  kiln_arena *arena) {
   kiln_schedule s = kiln__schedule_nothing(fn, arena);
   for (int i = 0; i < s.count; i++) {
     bool legal = !kiln_loop_contracts(fn->nests.data[i]);
@@ -396,6 +418,20 @@ kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *m
   return s;
 }
 
+void kiln_schedule_complete(const kiln_loop_fn *fn, const kiln_machine *machine,
+                            kiln_schedule *schedule, kiln_arena *arena) {
+  for (int i = 0; i < schedule->count; i++)
+    if (!kiln__schedule_runs(&schedule->nests[i]))
+      kiln__schedule_choose_run(fn, i, machine, arena, &schedule->nests[i]);
+}
+
+kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,
+                                   kiln_arena *arena) {
+  kiln_schedule s = choose_tiles(fn, machine, arena);
+  kiln_schedule_complete(fn, machine, &s, arena);
+  return s;
+}
+
 /* Whether a contraction stands in a tile. */
 static bool has_tile(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes,
                      const kiln_schedule_nest *s, int number) {
@@ -408,8 +444,8 @@ static bool has_tile(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes,
 }
 
 bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch) {
-  const kiln_machine any = {.lanes = 8, .registers = 16, .l2_bytes = 1 << 18};
-  const kiln_schedule s = kiln_schedule_choose(fn, &any, scratch);
+  const kiln_machine any = {.lanes = 8, .registers = 16, .ports = 2, .l2_bytes = 1 << 18};
+  const kiln_schedule s = choose_tiles(fn, &any, scratch);
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);

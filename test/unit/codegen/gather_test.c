@@ -1,6 +1,6 @@
 /* gather_test.c: loads at places that data tells, and what is reported of those out of bounds:
  * text, verifier, passes; random kernels on every back end against plain C. */
-#include "codegen_support.h"
+#include "schedule_support.h"
 
 /* Rows of a table, twice in a sum. */
 static const char *const rows = "kernel {\n"
@@ -296,11 +296,18 @@ static void run_boxes(kernel *k, const kiln_compiled *code, const kiln_kernel_ar
   run_boxes(k, code, args, above, axis + 1);
 }
 
-static void check(kernel *k, kiln_codegen *codegen, kiln_backend backend) {
+/* `schedule`: of LLVM under a random one. */
+static void check(kernel *k, kiln_codegen *codegen, kiln_backend backend, bool schedule) {
+  drawn_job d = {.codegen = codegen, .fn = k->fn, .seed = &k->seed, .arena = k->f->arena};
   kiln_reason reason;
   kiln_compiled *code;
   const size_t bytes = (size_t)(k->spans[2] * kiln_loop_size(k->dtype));
-  assert_ok(kiln_codegen_compile(codegen, k->fn, backend, &reason, &code, NULL));
+  if (schedule) {
+    assert_ok(compile_drawn(&d));
+    code = d.code;
+  } else {
+    assert_ok(kiln_codegen_compile(codegen, k->fn, backend, &reason, &code, NULL));
+  }
   char *out = malloc(bytes);
   void *data[3] = {k->index, k->data, memset(out, 0x5a, bytes)};
   void *scratch = aligned_alloc(64, code->info.work.scratch_bytes / 64 * 64 + 64);
@@ -310,8 +317,9 @@ static void check(kernel *k, kiln_codegen *codegen, kiln_backend backend) {
   run_boxes(k, code, &args, code->info.work.grid, 0);
   if (fault != k->fault || memcmp(out, k->want, bytes) != 0) {
     kiln_str text = kiln_loop_print(k->fn, k->f->arena);
-    fail_msg("%s: fault %u, not %u, or other elements\n" KILN_STR_FMT,
-             backend == KILN_BACKEND_LLVM ? "llvm" : "eval", fault, k->fault, KILN_STR_ARG(text));
+    const char *who = schedule ? d.text.data : backend == KILN_BACKEND_LLVM ? "llvm" : "eval";
+    fail_msg("%s: fault %u, not %u, or other elements\n" KILN_STR_FMT, who, fault, k->fault,
+             KILN_STR_ARG(text));
   }
   if (backend == KILN_BACKEND_EVAL) {
     char *const all[3] = {(char *)k->index, k->data, out};
@@ -337,8 +345,9 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     make_kernel(&k);
     fill(&k);
     plain_c(&k);
-    check(&k, codegen, KILN_BACKEND_EVAL);
-    if (llvm_compiles(n)) check(&k, codegen, KILN_BACKEND_LLVM);
+    check(&k, codegen, KILN_BACKEND_EVAL, false);
+    for (int drawn = 0; drawn < 2 && llvm_compiles(n); drawn++)
+      check(&k, codegen, KILN_BACKEND_LLVM, drawn);
     free(k.index);
     free(k.data);
     free(k.want);

@@ -1,6 +1,6 @@
 /* reduce_test.c: random kernels with loops in their bodies, of numbers and of symbols, on every
  * back end and instruction set, against plain C, to the bit. Seeds are fixed. */
-#include "codegen_support.h"
+#include "schedule_support.h"
 #include "test/unit/codegen/plain.h"
 
 enum {
@@ -477,7 +477,20 @@ static void fill_input(kernel *k, int i) {
 
 /* -- Running -- */
 
-/* In two parts, cut along the first axis; with the sizes of `of`. */
+/* The box, cut in two along each axis from `axis` on. */
+static void run_boxes(kernel *k, const kiln_compiled *code, const kiln_kernel_args *args,
+                      kiln_kernel_box box, int axis) {
+  if (axis == KILN_KERNEL_AXES) {
+    code->fn(args, &box);
+    return;
+  }
+  kiln_kernel_box below = box, above = box;
+  below.end[axis] = above.begin[axis] = random_below(&k->seed, (int)box.end[axis] + 1);
+  run_boxes(k, code, args, below, axis + 1);
+  run_boxes(k, code, args, above, axis + 1);
+}
+
+/* With the sizes of `of`. */
 static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
   kiln_kernel_work work = code->info.work;
   assert_int_equal(code->info.symbol_count, of->symbol_count);
@@ -492,10 +505,7 @@ static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
                                  .closure = code->closure,
                                  .symbols = of->symbols,
                                  .fault = &fault};
-  kiln_kernel_box below = work.grid, above = below;
-  below.end[0] = above.begin[0] = below.end[0] / 2;
-  code->fn(&args, &below);
-  code->fn(&args, &above);
+  run_boxes(k, code, &args, work.grid, 0);
   assert_int_equal(fault, 0);
   free(scratch);
 }
@@ -514,16 +524,25 @@ static void check_same(const kernel *k, const kernel *of, char *const *want, int
   }
 }
 
-static void run_backend(kiln_codegen *codegen, kernel *k, const kernel *of, kiln_backend backend,
-                        char *const *want, int n, kiln_arena *arena) {
+typedef enum runner { EVALUATOR, LLVM, DRAWN } runner; /* the last: LLVM under a random schedule */
+
+static void run_with(kiln_codegen *codegen, kernel *k, const kernel *of, runner how,
+                     char *const *want, int n, kiln_arena *arena) {
+  const kiln_backend backend = how == EVALUATOR ? KILN_BACKEND_EVAL : KILN_BACKEND_LLVM;
+  drawn_job d = {.codegen = codegen, .fn = of->fn, .seed = &k->seed, .arena = arena};
   kiln_reason reason;
   kiln_compiled *code;
   const int buffers = k->fn->input_count + k->fn->output_count;
   for (int i = INPUTS; i < buffers; i++)
     k->data[i] = calloc((size_t)k->spans[i], (size_t)kiln_loop_size(k->fn->buffers.data[i].dtype));
-  assert_ok(kiln_codegen_compile(codegen, of->fn, backend, &reason, &code, NULL));
+  if (how == DRAWN) {
+    assert_ok(compile_drawn(&d));
+    code = d.code;
+  } else {
+    assert_ok(kiln_codegen_compile(codegen, of->fn, backend, &reason, &code, NULL));
+  }
   run_code(k, of, code);
-  const char *who = backend == KILN_BACKEND_LLVM ? "LLVM" : "evaluator";
+  const char *who = how == EVALUATOR ? "evaluator" : how == LLVM ? "LLVM" : d.text.data;
   check_same(k, of, want, n, who, arena);
   kiln_compiled_release(code);
   for (int i = INPUTS; i < buffers; i++) free(k->data[i]);
@@ -561,9 +580,8 @@ static void random_kernels(kiln_isa isa, uint64_t seed, int count) {
     run_plain(&k, f.arena, isa != KILN_ISA_V2);
     memcpy(want, k.data, sizeof want);
     for (int of = 0; of <= has_symbols; of++) {
-      run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_EVAL, want, n, f.arena);
-      if (!llvm_compiles(n)) continue;
-      run_backend(codegen, &k, of ? &symbolic : &k, KILN_BACKEND_LLVM, want, n, f.arena);
+      for (int how = EVALUATOR; how <= (llvm_compiles(n) ? DRAWN : EVALUATOR); how++)
+        run_with(codegen, &k, of ? &symbolic : &k, (runner)how, want, n, f.arena);
     }
     if (isa == KILN_ISA_AVX2) {
       const uint32_t none = 0, *fault = kiln_loop_can_fault(k.fn) ? &none : NULL;

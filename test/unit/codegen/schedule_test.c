@@ -1,9 +1,8 @@
 /* schedule_test.c: schedules as text, what is refused, what rules choose, and contractions under
  * random schedules on every instruction set against plain C. Elements are small integers, so that
  * sums in any order are the same. Seeds are fixed. */
-#include "codegen/loop/schedule.h"
-#include "codegen_support.h"
 #include "runtime/pack.h"
+#include "schedule_support.h"
 
 /* -- Text, and what is refused -- */
 
@@ -28,8 +27,11 @@ static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[] = {"",
                                       "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
-                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n}\n",
-                                      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n}\n"};
+                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n"
+                                      "  nest 0: vector i1 8\n}\n",
+                                      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n"
+                                      "  nest 0: order i1 i0, vector i1 16, unroll l0 4, parallel "
+                                      "i0 i1, grain 7\n}\n"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -62,7 +64,12 @@ static void test_refused(void **unused) {
       {"nest 0: panel i1 48, tile i0 4, strip 0", "strip of nothing"},
       {"nest 0: panel i1 48, tile i0 4, strip 2, strip 2", "once each"},
       {"nest 0: panel i1 48, pack b1, tile i0 4, strip 2", "packed, but in strips"},
-      {"nest 0: tile i0 4", "'panel' or 'block' was expected"},
+      {"nest 0: tile i0 4", "'panel', 'block', or 'order'"},
+      {"nest 0: panel i1 256, tile i0 5", "a tile of 1280 vectors"},
+      {"nest 0: panel i1 48, tile i0 4\n nest 0: vector i0 8", "vectors go along the panels, i1"},
+      {"nest 0: panel i1 48, tile i0 4\n nest 0: vector i1 32", "have 16 at most"},
+      {"nest 0: panel i1 48, tile i0 4\n nest 0: vector i1 8, unroll i1 2", "but has panels"},
+      {"nest 0: panel i1 64, tile i0 9\n nest 0: vector i1 1, unroll l0 64", "too much code"},
       {"nest 0: panel i1 -4, tile i0 4", "no number"},
   };
   fixture f;
@@ -125,10 +132,18 @@ static void test_windows(void **unused) {
   static const struct {
     const char *kernel, *machine, *wanted;
   } cases[] = {
-      {one, "l2=524288", "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 65\n}\n"},
-      {one, "l2=65536", "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 5\n}\n"},
-      {one, "registers=32,l2=64", "schedule {\n  nest 0: panel i1 24, tile i0 8, strip 1\n}\n"},
-      {channel, "l2=524288", "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n}\n"},
+      {one, "l2=524288",
+       "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 65\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n}\n"},
+      {one, "l2=65536",
+       "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 5\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n}\n"},
+      {one, "registers=32,l2=64",
+       "schedule {\n  nest 0: panel i1 24, tile i0 8, strip 1\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n}\n"},
+      {channel, "l2=524288",
+       "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n"
+       "  nest 0: vector i2 8, unroll l1 3, parallel i0 i2, grain 4347\n}\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
@@ -146,17 +161,22 @@ static void test_rules(void **unused) {
   (void)unused;
   static const char *const machines[][2] = {
       /* 3 vectors of 8 and 4 rows fill 16 registers, but 5 rows are better 3 and 2; a weight's rows
-       * lie along k: it is packed. */
-      {"registers=16", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 3\n}\n"},
-      {"registers=32", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 5\n}\n"},
-      {"registers=1", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
-      {"registers=4", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
+       * lie along k: it is packed. 5 rows stay together; a row's 3 sums are 4 chains. */
+      {"registers=16", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 3\n"
+                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n}\n"},
+      {"registers=32", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 5\n"
+                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n}\n"},
+      {"registers=1", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
+                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
+      {"registers=4", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
+                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
       {"registers=8,l1=1024 , l2=4096",
-       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n}\n"},
+       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
+       "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
   };
-  static const char *const wrong[] = {"registers",    "registers=", "registers=0",
-                                      "registers=65", "ports=2",    "registers=16 l1=8",
-                                      "l1=x"};
+  static const char *const wrong[] = {
+      "registers", "registers=", "registers=0", "registers=65",      "wings=2", "lanes=3",
+      "lanes=32",  "ports=0",    "masks=9",     "registers=16 l1=8", "l1=x"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -400,6 +420,7 @@ typedef struct trial {
   bool drawn; /* else the evaluator's */
   kiln_compiled *code;
   bool tiled;
+  kiln_str text;
 } trial;
 static kiln_status *compile_body(trial *t) {
   kiln_reason reason;
@@ -407,7 +428,12 @@ static kiln_status *compile_body(trial *t) {
     return kiln_codegen_compile(t->codegen, t->p->fn, KILN_BACKEND_EVAL, &reason, &t->code, NULL);
   const kiln_schedule s = draw_schedule(t->p, t->arena);
   t->tiled = s.nests[0].panel > 0;
-  return kiln_codegen_compile_as(t->codegen, t->p->fn, &s, &reason, &t->code);
+  drawn_job d = {
+      .codegen = t->codegen, .fn = t->p->fn, .tiles = &s, .seed = &t->p->seed, .arena = t->arena};
+  KILN_TRY(compile_drawn(&d));
+  t->code = d.code;
+  t->text = d.text;
+  return NULL;
 }
 
 static void test_random(void **unused) {
@@ -431,7 +457,7 @@ static void test_random(void **unused) {
       assert_ok(compile_body(&t));
       tiled += t.drawn && t.tiled;
       run(&p, t.code, true);
-      compare(&p, seed, t.drawn ? "LLVM" : "evaluator");
+      compare(&p, seed, t.drawn ? t.text.data : "evaluator");
       if (turn == 2) compare_boxes(&p, t.code);
       kiln_compiled_release(t.code);
     }

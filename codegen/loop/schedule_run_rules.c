@@ -1,0 +1,320 @@
+/* schedule_run_rules.c: how each nest runs: its vectors, what is unrolled, which loops are cut
+ * among threads. Tiles are chosen before (schedule_rules.c). */
+#include "codegen/loop/schedule.h"
+#include "runtime/kernel_shape.h"
+
+/* A nest as the rules see it. */
+typedef struct look {
+  const kiln_loop_fn *fn;
+  const kiln_loop_nest *nest;
+  const kiln_machine *m;
+  kiln_loop_scopes scopes;
+  kiln_schedule_nest *s;
+} look;
+
+static bool opens(const kiln_loop_nest *nest, int i) {
+  return kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
+}
+static int64_t number_or(kiln_dim d, int64_t otherwise) {
+  return kiln_dim_is_number(d) ? d : otherwise;
+}
+
+/* -- Vectors -- */
+
+int kiln__schedule_width(const kiln_loop_nest *nest, int lanes) {
+  bool narrow = false, wide = false;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_dtype dtype = nest->body.data[i].dtype;
+    if (dtype == KILN_DTYPE_BOOL || dtype == KILN_DTYPE_NONE) continue;
+    *(kiln_loop_size(dtype) == 8 ? &wide : &narrow) = true;
+  }
+  return wide && !narrow && lanes > 1 ? lanes / 2 : lanes;
+}
+
+/* Whether loops of the body walk down more columns than a vector has, of which twice as many at
+ * once read whole lines of memory, where they are far apart, and have their sums in the first
+ * cache. Not where places are found, of which a vector fills registers enough. */
+static bool wants_columns(const look *l, int lanes) {
+  const kiln_loop_nest *nest = l->nest;
+  const int last = nest->rank - 1;
+  int64_t sums = 0, largest = 0;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) return false;
+    if (kiln_loop_reduces(inst->op)) sums += kiln_loop_size(inst->dtype);
+    if (kiln_loop_is_access(inst) && inst->strides[last] != 0 &&
+        kiln_loop_size(inst->dtype) > largest)
+      largest = kiln_loop_size(inst->dtype);
+  }
+  return number_or(nest->extents[last], INT64_MAX) > lanes && lanes * largest <= l->m->line_bytes &&
+         2 * lanes * KILN_REDUCE_LANES * sums <= l->m->l1_bytes;
+}
+
+static void choose_vectors(const look *l, bool has_loops) {
+  const kiln_loop_nest *nest = l->nest;
+  kiln_schedule_nest *s = l->s;
+  int lanes = kiln__schedule_width(nest, l->m->lanes);
+  if (nest->rank == 0 && !has_loops) return;
+  s->vector_loop = nest->rank - 1;
+  if (s->tile) {
+    s->vector_loop = s->panel_loop;
+    lanes = kiln__schedule_tile_width(nest, lanes);
+  } else if (s->body_count || (has_loops && kiln_loop_strips_body(nest))) {
+    s->vector_loop = -1;
+  } else if (has_loops && lanes > 1 && wants_columns(l, lanes)) {
+    lanes *= 2;
+  }
+  s->lanes = lanes;
+}
+
+/* -- Panels of nests that transpose -- */
+
+enum { PAGE = 4096 }; /* from which places on a first cache looks alike */
+
+static int64_t greatest_divisor(int64_t a, int64_t b) { return b ? greatest_divisor(b, a % b) : a; }
+
+/* Whether `count` lines that lie `step` bytes apart are in the first cache when they are read
+ * again, beside what goes through it. Where they lie at few places of it, few are. */
+static bool stay_cached(const kiln_machine *m, int64_t count, int64_t step) {
+  const int64_t apart = greatest_divisor(step, PAGE), line = m->line_bytes;
+  const int64_t places = PAGE / (apart > line ? apart : line);
+  return count <= places * (m->l1_bytes / PAGE) / 2;
+}
+
+/* The loop that walks a load by one element whose places lie far apart along the last loop, so that
+ * each line is read again for the next iteration of that one, and is gone; -1: there is none. */
+static int crossing_loop(const look *l) {
+  const kiln_loop_nest *nest = l->nest;
+  const int last = nest->rank - 1;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op != KILN_LOOP_load) continue;
+    const kiln_dim step = inst->strides[last];
+    if (!kiln_dim_is_number(step) || step < 2) continue;
+    const int size = kiln_loop_size(inst->dtype);
+    if (stay_cached(l->m, nest->extents[last], step * size)) continue;
+    for (int d = last - 1; d >= 0; d--)
+      if (inst->strides[d] == 1) return d;
+  }
+  return -1;
+}
+
+/* Columns in panels of whole lines: the crossing loop goes through each panel, in which it reads a
+ * line for each column, and the next elements of it in the next iteration. */
+static void choose_panel(const look *l) {
+  const kiln_loop_nest *nest = l->nest;
+  kiln_schedule_nest *s = l->s;
+  const int last = nest->rank - 1;
+  int largest = 1, lanes = kiln__schedule_width(nest, l->m->lanes), panel, count = 0;
+  if (s->panel || nest->rank < 2 || nest->rank == KILN_LOOP_MAX_RANK) return;
+  if (!kiln_dim_is_number(nest->extents[last])) return;
+  const int crossing = crossing_loop(l);
+  if (crossing < 0) return;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->strides[last] != 1) return;
+    if (kiln_loop_is_access(inst) && kiln_loop_size(inst->dtype) > largest)
+      largest = kiln_loop_size(inst->dtype);
+  }
+  panel = (int)(l->m->line_bytes / largest);
+  if (panel < lanes) panel = lanes;
+  if (panel > KILN_SCHEDULE_MAX_PANEL || nest->extents[last] <= panel) return;
+  s->panel_loop = last;
+  s->panel = panel;
+  if (crossing == last - 1) return;
+  s->ordered = true;
+  for (int d = 0; d < last; d++)
+    if (d != crossing) s->order[count++] = d;
+  s->order[count++] = crossing;
+  s->order[count++] = last;
+  s->order[count] = -1;
+}
+
+/* -- Unrolling -- */
+
+enum {
+  TWICE = 24, /* instructions of a nest without loops that stand in whole steps and partial ones */
+  MANY = 1 << 14,
+  BLOCK = 12,  /* of a loop that reduces, with all its lanes in registers */
+  WHOLE = 7,   /* iterations of a tile's sum that are one step: of the taps of a window */
+  LATENCY = 4, /* cycles, of a sum */
+  CHAINS = 4   /* that a tile has at most */
+};
+
+static bool is_math(const kiln_loop_inst *inst) {
+  return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH;
+}
+
+/* Whether some lanes of an access alone can be read or written. */
+static bool has_masks(const kiln_machine *m, kiln_dtype dtype) {
+  return m->masks && kiln_loop_size(dtype) >= m->masks;
+}
+
+static bool is_half(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_H; }
+
+/* Iterations of a nest; many, where they are symbols. */
+static int64_t count_iterations(const kiln_loop_nest *nest) {
+  int64_t count = 1;
+  for (int d = 0; d < nest->rank; d++)
+    if (__builtin_mul_overflow(count, number_or(nest->extents[d], MANY), &count)) return INT64_MAX;
+  return count;
+}
+
+/* Whether whole steps get a body of their own, without masks: it runs faster, and compiles as fast
+ * where it is short. Functions take long to compile, so that there is one at most, and iterations
+ * enough to gain that again; where masks are dear, all accesses have them then, for else the
+ * partial step is long too. */
+static bool stands_twice(const look *l, kiln_arena *arena) {
+  const kiln_loop_nest *nest = l->nest;
+  const int last = nest->rank - 1;
+  int *levels = KILN_NEW_ARRAY(arena, int, nest->body.count + 1), count = 0, functions = 0;
+  bool masked = true;
+  if (number_or(nest->extents[last], INT64_MAX) < l->s->lanes) return false;
+  kiln_loop_levels(nest, levels);
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    const bool is_store = inst->op == KILN_LOOP_store;
+    if (levels[i] < nest->rank && !is_store) continue; /* it stands further out */
+    count++;
+    functions += is_math(inst);
+    if (inst->op == KILN_LOOP_cast && l->m->masks != 1)
+      functions += is_half(inst->dtype) || is_half(nest->body.data[inst->args[0]].dtype);
+    if (kiln_loop_is_access(inst) && (is_store || inst->strides[last] == 1))
+      masked &= inst->strides[last] == 1 && has_masks(l->m, inst->dtype);
+  }
+  if (count > TWICE) return false;
+  return functions == 0 || (functions == 1 && masked && count_iterations(nest) >= MANY);
+}
+
+/* Iterations of the innermost loop of a tile's sum. Few sums are several chains, which take the
+ * iterations in turn. */
+static int unroll_tile(const look *l, int64_t vectors, int rows, kiln_dim extent) {
+  int chains = 1, count;
+  while (chains < CHAINS && vectors * rows * chains < (int64_t)l->m->ports * LATENCY) chains *= 2;
+  count = chains > 2 ? chains : 2;
+  return kiln_dim_is_number(extent) && extent <= WHOLE && extent > count ? (int)extent : count;
+}
+
+/* Rows and vectors of the tile around a loop; false: there is none. Of a last panel that is less
+ * than whole its own, which are fewer. */
+static bool find_tile(const look *l, int open, int *out_rows, int64_t *out_vectors) {
+  const kiln_schedule_nest *s = l->s;
+  int64_t panel = s->panel, columns = 0;
+  *out_rows = s->tile;
+  if (panel) {
+    columns = number_or(l->nest->extents[s->panel_loop], panel);
+    if (columns % panel && s->pack < 0) panel = columns % panel;
+  }
+  for (int k = 0; k < s->body_count; k++) {
+    const int column = kiln__loop_of_body(l->nest, s->body[k].panel_loop);
+    if (column > open || open > l->scopes.end[column]) continue;
+    panel = s->body[k].panel;
+    columns = number_or(l->nest->body.data[column].offset, panel);
+    *out_rows = s->body[k].tile;
+  }
+  if (columns < panel) panel = columns;
+  *out_vectors = (panel + s->lanes - 1) / s->lanes;
+  return panel > 0;
+}
+
+/* Whether the sums of a loop whose iterations are lanes are worth registers of their own: a body
+ * that compiles fast, and enough of them. */
+static bool wants_block(const look *l, int open) {
+  const kiln_loop_nest *nest = l->nest;
+  const kiln_dim extent = nest->body.data[open].offset;
+  bool reduces = false;
+  for (int i = open + 1; i < l->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || is_math(inst)) return false;
+    if (!kiln_loop_reduces(inst->op)) continue;
+    reduces = true;
+    if (inst->index > 1 && (!kiln_dim_is_number(extent) || extent % KILN_REDUCE_LANES != 0))
+      return false;
+  }
+  return reduces && l->scopes.end[open] - open - 1 <= BLOCK &&
+         number_or(extent, INT64_MAX) >= KILN_REDUCE_LANES;
+}
+
+static void choose_unrolls(const look *l, kiln_arena *arena) {
+  kiln_schedule_nest *s = l->s;
+  for (int i = 0, loop = -1; i < l->nest->body.count; i++) {
+    int rows, count = 0;
+    int64_t vectors;
+    if (!opens(l->nest, i)) continue;
+    loop++;
+    if (opens(l->nest, i + 1) || s->unroll_count == KILN_SCHEDULE_MAX_UNROLLS) continue;
+    bool inner = true;
+    for (int k = i + 1; k < l->scopes.end[i]; k++) inner &= !opens(l->nest, k);
+    if (!inner) continue;
+    if (find_tile(l, i, &rows, &vectors)) {
+      count = unroll_tile(l, vectors, rows, l->nest->body.data[i].offset);
+    } else if (s->vector_loop < 0 && wants_block(l, i)) {
+      count = KILN_REDUCE_LANES / s->lanes;
+    }
+    if (!count) continue;
+    if (!s->unrolls)
+      s->unrolls = KILN_NEW_ARRAY(arena, kiln_schedule_unroll, KILN_SCHEDULE_MAX_UNROLLS);
+    s->unrolls[s->unroll_count++] = (kiln_schedule_unroll){loop, count};
+  }
+}
+
+/* -- Threads -- */
+
+enum { FEW_TILES = 8 }; /* rows of so many tiles at least are cut: fewer stay together */
+
+static bool cuts_tile(const look *l) {
+  return number_or(l->nest->extents[l->s->tile_loop], INT64_MAX) >= FEW_TILES * l->s->tile;
+}
+
+/* The outermost ones, as they stand. Of panels, in front of them what is packed moves with: other
+ * panels are read there; where there are strips, the rows of a tile come before them. */
+static void choose_parallel(const look *l, bool has_loops) {
+  kiln_schedule_nest *s = l->s;
+  const kiln_loop_nest *nest = l->nest;
+  int first[KILN_LOOP_MAX_RANK + 2], count = 0;
+  if (s->tile) {
+    if (s->strip) {
+      for (int d = 0; d < s->tile_loop; d++)
+        if (d != s->panel_loop) first[count++] = d;
+    }
+    first[count++] = s->panel_loop;
+    for (int d = 0; d < nest->rank && !s->strip; d++)
+      if (d != s->panel_loop && d != s->tile_loop) first[count++] = d;
+    if (cuts_tile(l)) first[count++] = s->tile_loop;
+  } else {
+    const bool all = nest->rank <= 1 || (has_loops && s->vector_loop < 0);
+    for (int d = 0; d < nest->rank - !all; d++) first[count++] = d;
+  }
+  for (int i = 0; i < count && i < KILN_KERNEL_AXES; i++) s->parallel |= 1u << first[i];
+}
+
+static void choose_grain(const look *l) {
+  const double part = KILN_KERNEL_PART_NS;
+  kiln_loop_nest nest = *l->nest;
+  nest.tile.rows = l->s->tile;
+  nest.body_tiles.count = l->s->body_count;
+  const double cost = kiln_loop_iteration_cost(&nest);
+  if (l->s->parallel && cost > 0 && part / cost >= 2) l->s->grain = (int64_t)(part / cost);
+}
+
+void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_machine *machine,
+                               kiln_arena *arena, kiln_schedule_nest *s) {
+  const look l = {.fn = fn,
+                  .nest = fn->nests.data[number],
+                  .m = machine,
+                  .scopes = kiln_loop_scopes_of(fn->nests.data[number], arena),
+                  .s = s};
+  const bool has_loops = kiln__loop_of_body(l.nest, 0) >= 0;
+  if (!has_loops) choose_panel(&l);
+  choose_vectors(&l, has_loops);
+  if (has_loops) {
+    choose_unrolls(&l, arena);
+  } else if (l.nest->rank > 0 && stands_twice(&l, arena)) {
+    s->unroll = 1;
+  }
+  kiln_status *status = kiln__schedule_verify_run(fn, number, s, arena);
+  if (status) s->unroll = s->unroll_count = 0; /* too much code */
+  kiln_status_destroy(status);
+  choose_parallel(&l, has_loops);
+  choose_grain(&l);
+}
