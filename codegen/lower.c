@@ -150,7 +150,7 @@ int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *
 }
 
 int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
-                     kiln_loop_copy copy) {
+                     kiln_physical physical, kiln_loop_copy copy) {
   const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
@@ -164,9 +164,11 @@ int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_
   if (known && memcmp(known, &copy, sizeof copy) != 0)
     return kiln__lower_refuse(l, KILN_REASON_read_again);
   if (known) return buffer;
+  int order[KILN_LOOP_MAX_RANK];
   kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
   *own = copy;
-  kiln_loop_set_copy(l->fn, buffer, sizes, own);
+  kiln_physical_order(physical, l->fn->buffers.data[buffer].rank, order);
+  kiln_loop_set_copy(l->fn, buffer, sizes, order, own);
   l->copied = true;
   return buffer;
 }
@@ -372,6 +374,7 @@ static void add_outputs(kiln__lowering *l) {
     }
     const kiln_tensor_detail *d = value->type->detail;
     const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+    l->channels_last |= d->physical == KILN_PHYSICAL_CHANNELS_LAST;
     kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
   }
 }
@@ -501,20 +504,34 @@ static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack
   return true;
 }
 
+/* A loop for each dimension of the buffer, from the one whose elements lie furthest apart to the
+ * one whose elements are neighbours: vectors go along the last. */
+static kiln__lower_domain domain_of(const kiln_loop_buffer *b) {
+  kiln__lower_domain domain = {.rank = b->rank, .map = {.rank = b->rank}};
+  int order[KILN_LOOP_MAX_RANK];
+  bool numbers = true;
+  for (int d = 0; d < b->rank; d++) {
+    numbers &= kiln_dim_is_number(b->strides[d]);
+    order[d] = d;
+  }
+  if (numbers) kiln_loop_memory_order(b, order);
+  for (int k = 0; k < b->rank; k++) {
+    const int d = order[k];
+    domain.extents[k] = b->sizes[d];
+    if (b->sizes[d] != 1) domain.map.dims[d] = kiln__lower_along(k); /* as what broadcasts has it */
+  }
+  return domain;
+}
+
 /* Lowers the outputs from `o` on that have its sizes: each part of their elements into a new nest,
  * with loops for all its axes, or where rows are found that way, again. Rows would stand in all
  * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
-  kiln__lower_domain part = {.rank = like->rank, .map = {.rank = like->rank}};
+  kiln__lower_domain part = domain_of(like);
   domain_stack parts = {0};
   uint32_t axes;
   bool is_cut = false;
-  for (int d = 0; d < like->rank; d++) {
-    part.extents[d] = like->sizes[d];
-    if (part.extents[d] != 1)
-      part.map.dims[d] = kiln__lower_along(d); /* as what broadcasts has it */
-  }
   kiln_vec_push(l->arena, &parts, part);
   for (int tries = 0; parts.count > 0; tries++) {
     const int buffers = l->fn->buffers.count;

@@ -67,6 +67,7 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
     s.sizes[i] = kiln_dim_copy(l->fn->dims, d->dims, d->sizes[i]);
     s.strides[i] = kiln_dim_copy(l->fn->dims, d->dims, d->strides[i]);
   }
+  if (d->physical) kiln_tensor_detail_strides(d, s.strides);
   return s;
 }
 

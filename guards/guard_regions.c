@@ -24,7 +24,7 @@
 
 #include "guards/region.h"
 
-enum { MAX_CHECKS = 128, MAX_OPEN = 256 }; /* terms of dimensions that are no numbers */
+enum { MAX_CHECKS = 1024, MAX_OPEN = 256 }; /* terms of dimensions that are no numbers */
 
 /* `mark` of nodes. */
 enum { IS_EFFECT = 1, IS_WRITE = 2 };
@@ -99,6 +99,7 @@ typedef struct finder {
   kiln_map made;                     /* values that its parts make, or that are made from them */
   kiln_map between;                  /* nodes of `read` that are no parts so far */
   kiln_map parts;                    /* nodes of region.parts */
+  kiln_map ahead;                    /* nodes of region.ahead */
   kiln_node_vec read;                /* nodes that read it, in order, up to an effect */
   int settled;                       /* how many of them stand before its last group */
   const kiln_node *effect;           /* that stands after its last group; NULL: none does */
@@ -335,15 +336,23 @@ static bool is_decided(const finder *f, const kiln_node *n) {
          !n->blocks[condition ? 0 : 1]->first;
 }
 
-/* Whether the value is a part's, or there before the region. */
-static bool is_ready(const finder *f, const kiln_ir_value *v) {
-  const kiln_node *maker = v->node, *last = f->region.last;
+/* Whether the value is a part's, or there before the region; or can be, being an attribute of what
+ * is: nothing was written since the last group. */
+static bool is_ready(finder *f, const kiln_ir_value *v) {
+  kiln_node *maker = v->node;
+  const kiln_node *last = f->region.last;
   if (kiln_map_find_ptr(&f->parts, maker)) return true;
   if (kiln_map_find_ptr(&f->made, v)) return false;
-  return maker->block != last->block || maker == last->block->param ||
-         kiln_node_is_before(maker, last);
+  if (maker->block != last->block || maker == last->block->param ||
+      kiln_node_is_before(maker, last) || kiln_map_find_ptr(&f->ahead, maker))
+    return true;
+  if (!kiln_node_is(maker, KILN_OP_prim_GetAttr) || !is_ready(f, kiln_node_input(maker, 0)))
+    return false;
+  kiln_map_set_ptr(&f->ahead, maker, maker);
+  kiln_vec_push(f->region.pass->scratch, &f->region.ahead, maker);
+  return true;
 }
-static bool is_ready_for(const finder *f, const kiln_node *n) {
+static bool is_ready_for(finder *f, const kiln_node *n) {
   for (int i = 0; i < n->input_count; i++) {
     if (!is_ready(f, kiln_node_input(n, i))) return false;
   }
@@ -448,6 +457,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
+  f->ahead = kiln_map_in(g->pass->scratch);
   kiln__numbers_begin(&f->numbers, g->pass->graph, g->pass->scratch);
   f->numbers.block = group->block;
   f->numbers.since = since;

@@ -73,6 +73,7 @@ typedef struct kiln_region {
   kiln_map *proven;         /* of what regions give: the type that it has in them */
   kiln_node_vec parts;      /* groups and other nodes whose types are facts where the guard held */
   kiln_node *last;          /* of its groups: the region stands where this one stood */
+  kiln_node_vec ahead;      /* reads of attributes that come to stand before it, in order */
   kiln_node_vec behind;     /* no parts, but they read some, and stand before `last` */
   kiln_guard_checks checks; /* of the guard */
   kiln_symbols *symbols;    /* NULL: its sizes are numbers */

@@ -164,6 +164,12 @@ void kiln__region_build(kiln_region *region) {
   builder b = {.region = region, .graph = region->pass->graph};
   b.plain = kiln_map_in(region->pass->scratch);
   b.exact = kiln_map_in(region->pass->scratch);
+  for (int i = 0; i < region->ahead.count; i++) {
+    kiln_node *n = region->ahead.data[i];
+    if (kiln_node_is_before(n, region->last)) continue;
+    kiln_node_detach(n);
+    kiln_node_insert_before(n, region->last);
+  }
   build_fallback(&b);
   kiln_node *check = create_check(&b);
   b.branch = kiln_node_create_id(b.graph, KILN_OP_prim_If);

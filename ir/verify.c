@@ -209,6 +209,32 @@ static kiln_status *verify_guard(const kiln_node *node) {
   return NULL;
 }
 
+static int layout_of(const kiln_ir_value *v) {
+  return v->type->detail ? v->type->detail->physical : KILN_PHYSICAL_STRIDED;
+}
+
+/* Layouts stay between groups, and what turns one into another. */
+static kiln_status *verify_layouts(const kiln_node *node) {
+  if (kiln_node_is(node, KILN_OP_prim_TensorExprGroup) || kiln_node_is(node, KILN_OP_contiguous))
+    return NULL;
+  for (int i = 0; i < node->input_count; i++)
+    REQUIRE(!layout_of(kiln_node_input(node, i)), node, "input %d has a layout", i);
+  for (int i = 0; i < node->output_count; i++)
+    REQUIRE(!layout_of(node->outputs[i]), node, "result %d has a layout", i);
+  return NULL;
+}
+
+/* A group's values lie as those of its subgraph, whose inner ones have no layout. */
+static kiln_status *verify_group_layouts(const kiln_node *node, const kiln_graph *sub) {
+  for (int i = 0; i < node->input_count; i++)
+    REQUIRE(layout_of(kiln_node_input(node, i)) == layout_of(kiln_graph_input(sub, i)), node,
+            "input %d does not lie as in the subgraph", i);
+  for (int i = 0; i < node->output_count; i++)
+    REQUIRE(layout_of(node->outputs[i]) == layout_of(kiln_graph_output(sub, i)), node,
+            "result %d does not lie as in the subgraph", i);
+  return NULL;
+}
+
 static kiln_status *verify_subgraphs(const kiln_node *node) {
   for (const kiln_attr *a = node->attrs; a; a = a->next) {
     if (a->kind == KILN_ATTR_GRAPH) KILN_TRY(kiln_graph_verify(a->u.graph));
@@ -221,7 +247,7 @@ static kiln_status *verify_subgraphs(const kiln_node *node) {
   REQUIRE(kiln_graph_output_count(sub) == node->output_count, node,
           "the group has %d results, its subgraph %d", node->output_count,
           kiln_graph_output_count(sub));
-  return NULL;
+  return verify_group_layouts(node, sub);
 }
 
 /* -- Schemas -- */
@@ -277,6 +303,7 @@ static kiln_status *verify_node(const kiln_node *node, const kiln_block *block) 
   REQUIRE(!node->next || (node->next->prev == node && kiln_node_is_before(node, node->next)), node,
           "the order of nodes is broken");
   KILN_TRY(verify_links(node));
+  if (node->graph->owns_arena) KILN_TRY(verify_layouts(node)); /* a group's own nodes may */
   for (int i = 0; i < node->block_count; i++) {
     KILN_TRY(verify_block(node->blocks[i], node->graph, node));
   }

@@ -169,7 +169,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
   int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, 3 * rank + 1), *contiguous = dims + 2 * rank;
   if (rank) {
     memcpy(dims, d->sizes, bytes);
-    memcpy(dims + rank, d->strides, bytes);
+    kiln_tensor_detail_strides(d, dims + rank);
     kiln_strides_contiguous(d->rank, d->sizes, contiguous);
   }
   *out = (kiln_group_output){.dtype = (kiln_dtype)d->dtype,
