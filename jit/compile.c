@@ -5,6 +5,7 @@
 #include "guards/guards.h"
 #include "jit/compile_job.h"
 #include "jit/forks.h"
+#include "jit/fusion.h"
 
 /* -- Plans -- */
 
@@ -39,7 +40,9 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
                                    .arg_count = node->input_count,
                                    .is_part = true};
   *(info->code ? &out->interpreted : out_interpreted) = &info->callable;
-  return emit(job, kiln_node_graph(node, "Subgraph"), info->name, NULL, NULL, &info->plan);
+  kiln_compile_job *j = job;
+  kiln_graph *body = kiln__layouts_undone(kiln_node_graph(node, "Subgraph"), j->loops);
+  return emit(j, body, info->name, NULL, NULL, &info->plan);
 }
 
 static kiln_guard_maker guard_maker(const kiln_executor *ex) {

@@ -98,3 +98,6 @@ void kiln__fusion_build(kiln_fusion *f);
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
 kiln_status *kiln_pass_assign_layouts(kiln_pass *pass);
+/* A group's graph for the interpreter: what it reads and gives lies as its types say, and its
+ * operators see PyTorch's strides. Itself, where nothing has a layout. */
+kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch);

@@ -127,6 +127,7 @@ static void find_values(planner *p) {
 }
 
 static void find_gains(planner *p) {
+  kiln_map counted = kiln_map_in(p->pass->scratch);
   for (const kiln_node *n = p->block->first; n; n = n->next) {
     if (!is_group(n)) continue;
     int first = -1;
@@ -140,9 +141,12 @@ static void find_gains(planner *p) {
     }
     if (first < 0) continue;
     p->all.data[first].gain += gain_of(kiln_node_graph(n, "Subgraph"));
-    for (int i = 0; i < n->input_count; i++)
-      if (wants_turned(p, n, i))
-        p->all.data[first].gain -= TURN_COST * numel_of(kiln_node_input(n, i));
+    for (int i = 0; i < n->input_count; i++) {
+      const kiln_ir_value *v = kiln_node_input(n, i);
+      if (!wants_turned(p, n, i) || kiln_map_find_ptr(&counted, v)) continue;
+      kiln_map_set_ptr(&counted, v, p); /* it is turned once for all */
+      p->all.data[first].gain -= TURN_COST * numel_of(v);
+    }
   }
 }
 
@@ -175,6 +179,64 @@ static void lay_input(const planner *p, const kiln_node *group, int i) {
   kiln_ir_value *own = kiln_graph_input(kiln_node_graph(group, "Subgraph"), i);
   own->type = laid_type(p, own->type);
 }
+
+/* -- Without layouts -- */
+
+static bool has_layout(const kiln_ir_value *v) {
+  return v->type->detail && v->type->detail->physical;
+}
+
+static const kiln_type *plain_type(const kiln_graph *graph, const kiln_type *type) {
+  kiln_tensor_detail d = *type->detail;
+  d.physical = KILN_PHYSICAL_STRIDED;
+  return kiln_type_tensor(graph->types, &d);
+}
+
+/* The value in another format, behind all that the graph has. */
+static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, int format,
+                                    const kiln_type *type) {
+  kiln_ir_value *how =
+      kiln_append_constant(graph->top, kiln_int(format), kiln_type_basic(KILN_TYPE_INT));
+  kiln_node *n = kiln_node_create_id(graph, KILN_OP_contiguous);
+  kiln_node_add_input(n, v);
+  kiln_node_add_input(n, how);
+  kiln_node_append(graph->top, n);
+  return kiln_node_add_output(n, type);
+}
+
+static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
+  kiln_ir_value *own = kiln_graph_add_input(to, NULL, v->type);
+  own->weight = kiln_ir_value_is_weight(v);
+  if (has_layout(v)) own = append_turned(to, own, FORMAT_ROWS, plain_type(to, v->type));
+  kiln_map_set_ptr(copies, v, own);
+}
+
+kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
+  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
+  bool any = false;
+  for (int i = 0; i < inputs; i++) any |= has_layout(kiln_graph_input(body, i));
+  for (int i = 0; i < outputs; i++) any |= has_layout(kiln_graph_output(body, i));
+  if (!any) return body;
+  kiln_graph *to = kiln_graph_create_sub(body->root);
+  kiln_map copies = kiln_map_in(scratch);
+  for (int i = 0; i < inputs; i++) copy_input(to, &copies, kiln_graph_input(body, i));
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    kiln_node *copy = kiln_node_copy(to, n, &copies);
+    kiln_node_append(to->top, copy);
+    for (int i = 0; i < n->output_count; i++) {
+      if (has_layout(n->outputs[i])) copy->outputs[i]->type = plain_type(to, n->outputs[i]->type);
+      kiln_map_set_ptr(&copies, n->outputs[i], copy->outputs[i]);
+    }
+  }
+  for (int i = 0; i < outputs; i++) {
+    const kiln_ir_value *v = kiln_graph_output(body, i);
+    kiln_ir_value *own = kiln_map_find_ptr(&copies, v);
+    kiln_graph_add_output(to, has_layout(v) ? append_turned(to, own, FORMAT_LAST, v->type) : own);
+  }
+  return to;
+}
+
+/* -- The pass -- */
 
 /* The value lies so from here on; who is no group reads what it was. */
 static void lay_value(planner *p, kiln_ir_value *v) {
