@@ -2,8 +2,8 @@
  * (runtime/kernels/heavy/conv.h), both with a bias, on shapes of resnet, mobilenet and shufflenet:
  * microseconds, and the share of the FMA peak.
  *
- *   taskset -c 0 build/bench/bench_conv_kernels [--isa v2|avx2|avx512] [--schedule TEXT]
- *                                               [--channels-last] [NAME]
+ *   taskset -c 0 build/bench/bench_conv_kernels [--channels-last] [--isa v2|avx2|avx512]
+ *                                               [--schedule TEXT] [NAME]
  *
  * What a kernel reads from copies of its inputs is copied before, but for its first input, the
  * image, whose copy counts. Least times of turns. */
@@ -212,9 +212,9 @@ static void run(const bench *b, const shape *s, bool last) {
 
 int main(int argc, char **argv) {
   bench b;
-  int at = bench_open(&b, argc, argv);
-  const bool last = at < argc && strcmp(argv[at], "--channels-last") == 0;
-  at += last;
+  const bool last = argc > 1 && strcmp(argv[1], "--channels-last") == 0;
+  argc -= last, argv += last;
+  const int at = bench_open(&b, argc, argv);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i], last);
   bench_close(&b);
