@@ -68,6 +68,7 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
   if (to->rank != 4 || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
   const int64_t groups = in->sizes[1] / of->sizes[1];
+  if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
   return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;
 }
 
@@ -76,8 +77,9 @@ static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (w->sizes[1] == 1 || !is_weight(kiln_node_input(n, 1))) return false;
+  if (!is_weight(kiln_node_input(n, 1))) return false;
   const bool last = may_lie_last(f, n);
+  if (w->sizes[1] == 1 && !last) return false;
   f->nodes[n->mark - 1].lies_last = last;
   if (!last && outputs > MOST_STRIDED_OUTPUTS &&
       is_strided(kiln_node_input(n, 0)->type->detail, out))
