@@ -20,7 +20,8 @@
    .gemm_f32 = kiln__gemm_f32_##token,                   \
    .gemm_f64 = kiln__gemm_f64_##token,                   \
    .conv_f32 = kiln__conv_f32_##token,                   \
-   .conv_f64 = kiln__conv_f64_##token}
+   .conv_f64 = kiln__conv_f64_##token,                   \
+   .winograd = &kiln__winograd_##token}
 
 /* Those that the build's option isa asks for. */
 static const kiln_dispatch tables[] = {

@@ -16,6 +16,7 @@
 struct kiln_conv;
 struct kiln_conv_plan;
 struct kiln_conv_part;
+struct kiln_winograd_set;
 
 typedef enum kiln_ctype {
   KILN_CTYPE_BOOL,
@@ -100,6 +101,7 @@ typedef struct kiln_dispatch {
                    const struct kiln_conv_part *part, void *scratch);
   void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
                    const struct kiln_conv_part *part, void *scratch);
+  const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
 } kiln_dispatch;
 
 /* The table of an instruction set. Static. */

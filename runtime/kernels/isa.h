@@ -66,7 +66,8 @@
   void kiln__conv_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
                             const struct kiln_conv_part *part, void *scratch);              \
   void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
-                            const struct kiln_conv_part *part, void *scratch)
+                            const struct kiln_conv_part *part, void *scratch);              \
+  extern const struct kiln_winograd_set kiln__winograd_##isa
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);
 KILN_ISA_DECLARE(avx512);
