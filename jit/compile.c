@@ -34,7 +34,9 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   info->hits = guard ? guard->hits : 0;
   info->misses = guard ? guard->misses : 0;
   if (info->code) KILN_TRY(kiln_group_describe(node, info, arena, out));
-  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count) return NULL;
+  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count &&
+      !info->is_winograd)
+    return NULL;
   info->callable = (kiln_callable){.name = info->name,
                                    .get_plan = get_group_plan,
                                    .arg_count = node->input_count,

@@ -26,6 +26,8 @@ typedef struct kiln_group_info {
   kiln_source_loc loc;
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
+  bool is_winograd; /* loops, and its kernel, are what is left of it */
+  kiln_group_winograd winograd;
   kiln_compiled *code;                    /* retained; NULL: none */
   kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;
