@@ -24,17 +24,16 @@ static bool lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) 
   const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
   kiln_status *status = kiln_codegen_lower(rest, arena, &reason, &info->loops);
   if (!status) status = kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about);
-  const bool fits = !status && info->loops->nests.count == 1 &&
-                    kiln__winograd_fits(&info->winograd, &about);
+  const bool fits =
+      !status && info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
   kiln_status_destroy(status);
   return fits;
 }
 
 static kiln_status *lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info, bool whole) {
   info->is_winograd = !whole && lower_rest(env, arena, info);
-  return info->is_winograd
-             ? NULL
-             : kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops);
+  return info->is_winograd ? NULL
+                           : kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops);
 }
 static kiln_status *try_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
   KILN_PROTECT(lower(env, arena, info, false));
@@ -249,8 +248,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
   KILN_CHECK(graph &&
-             kernel->input_count + kernel->scalar_count ==
-                 node->input_count + info->is_winograd &&
+             kernel->input_count + kernel->scalar_count == node->input_count + info->is_winograd &&
              kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {

@@ -1,4 +1,5 @@
-/* winograd.c: groups whose convolution runs by Winograd's kernels (runtime/kernels/heavy/winograd.h).
+/* winograd.c: groups whose convolution runs by Winograd's kernels
+ * (runtime/kernels/heavy/winograd.h).
  *
  * Of relu(conv(x, w) + b) these write conv(x, w) where the group's result will be, some rows at a
  * time, and the group's own kernel, which is what is left of it without the convolution, goes over
@@ -76,8 +77,7 @@ static const kiln_node *find_convolution(const kiln_graph *body, int64_t *out_pa
     return NULL;
   const kiln_ir_value *x = kiln_node_input(found, 0), *w = kiln_node_input(found, 1);
   const kiln_ir_value *y = found->outputs[0], *out = kiln_graph_output(body, 0);
-  if (!is_floats(x, 4) || !is_floats(w, 4) || !is_floats(y, 4) || !is_floats(out, 4) || y == out)
-    return NULL;
+  if (!is_floats(x, 4) || !is_floats(w, 4) || !is_floats(y, 4) || !is_floats(out, 4)) return NULL;
   const kiln_dim *taps = w->type->detail->sizes + 2;
   const bool laid = x->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST &&
                     out->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST;
@@ -145,8 +145,7 @@ static kiln_graph *make_rest(kiln_graph *body, const kiln_node *conv, kiln_arena
     kiln_map_set_ptr(&copies, v, kiln_graph_add_input(rest, NULL, v->type));
   }
   const kiln_ir_value *sum = conv->outputs[0];
-  kiln_ir_value *given =
-      kiln_graph_add_input(rest, NULL, kiln_graph_output(body, 0)->type), *bias;
+  kiln_ir_value *given = kiln_graph_add_input(rest, NULL, kiln_graph_output(body, 0)->type), *bias;
   const kiln_ir_value *b = kiln_node_input(conv, 2);
   bias = kiln_ir_value_is_none(b) ? NULL : kiln_map_find_ptr(&copies, b);
   for (const kiln_node *n = body->top->first; n; n = n->next) {
@@ -161,7 +160,13 @@ static kiln_graph *make_rest(kiln_graph *body, const kiln_node *conv, kiln_arena
       kiln_map_set_ptr(&copies, n->outputs[i], copy->outputs[i]);
     }
   }
-  kiln_graph_add_output(rest, kiln_map_find_ptr(&copies, kiln_graph_output(body, 0)));
+  kiln_ir_value *out = kiln_map_find_ptr(&copies, kiln_graph_output(body, 0));
+  if (out == given) { /* nothing is left: a kernel that nobody calls */
+    kiln_ir_value *rows =
+        kiln_append_constant(rest->top, kiln_int(0), kiln_type_basic(KILN_TYPE_INT));
+    out = append(rest, KILN_OP_contiguous, given, rows, NULL, given->type);
+  }
+  kiln_graph_add_output(rest, out);
   return rest;
 }
 
@@ -191,6 +196,8 @@ bool kiln__winograd_choose(kiln_env *env, const kiln_graph *body, kiln_group_win
   *out = (kiln_group_winograd){.problem = problem,
                                .machine = caches,
                                .form = form,
+                               .alone = conv->outputs[0] == kiln_graph_output(body, 0) &&
+                                        kiln_ir_value_is_none(kiln_node_input(conv, 2)),
                                .image = input_of(body, kiln_node_input(conv, 0)),
                                .weight = input_of(body, kiln_node_input(conv, 1)),
                                .pack = {.item_size = sizeof(float), .transform = (int)form}};

@@ -94,12 +94,12 @@ static kiln_status *run_winograd(kiln_call *call, kiln_frame *f, const kiln_grou
   const void *u;
   void *own;
   size_t bytes;
-  KILN_TRY(kiln_winograd_make_plan(&w->problem, w->form, call->dispatch, &w->machine, threads,
-                                   &plan));
+  KILN_TRY(
+      kiln_winograd_make_plan(&w->problem, w->form, call->dispatch, &w->machine, threads, &plan));
   KILN_TRY(kiln_pack_take(call, w->slot, &w->pack, weight, &u, &own, &bytes));
   rest_run run = {group, args};
   kiln_status *status = kiln_winograd_call(call, &plan, kiln_tensor_data(x), u,
-                                           args->data[w->given], run_rest, &run);
+                                           args->data[w->given], w->alone ? NULL : run_rest, &run);
   if (own) kiln_cache_free(&call->cache, own, bytes);
   return status;
 }

@@ -219,8 +219,10 @@ static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
   }
   kiln_storage_retain(t->storage);
   kiln_status *status = fill(call, pack, p->from, p->copy);
-  if (status) destroy_packed(store, p);
-  else *out = p;
+  if (status)
+    destroy_packed(store, p);
+  else
+    *out = p;
   return status;
 }
 
@@ -270,8 +272,8 @@ static bool may_keep(const kiln_tensor *t) {
 }
 
 /* Fills an empty slot. */
-static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot,
-                         const kiln_kernel_pack *pack, kiln_tensor *t, size_t bytes) {
+static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                         kiln_tensor *t, size_t bytes) {
   kiln_pack_store *store = slot->store;
   kiln__packed *p, *none = NULL;
   KILN_TRY(find(store, pack, t, &p));

@@ -125,6 +125,7 @@ typedef struct kiln_group_winograd {
   kiln_winograd problem;
   kiln_winograd_machine machine;
   kiln_winograd_form form;
+  bool alone;            /* fn has nothing to do */
   int image, weight;     /* operands */
   int given;             /* fn's input that is the convolution's result */
   int64_t row_units;     /* of the grid's first axis, for a row of an image */
