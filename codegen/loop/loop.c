@@ -98,6 +98,21 @@ void kiln_loop_memory_order(const kiln_loop_buffer *b, int *out_order) {
   }
 }
 
+/* Rows whose columns follow those of the row before, without zeros, are columns of one row. */
+static void join_columns(kiln_kernel_pack *p) {
+  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0 &&
+         p->columns_between == 0) {
+    const int d = p->rank - 1;
+    if (p->strides[d] != p->columns || p->between[d] != 0) return;
+    const int64_t there = p->sizes[d] - p->before[d] - p->after[d];
+    p->columns_before = p->before[d] * p->columns;
+    p->panel = p->sizes[d] * p->columns;
+    p->columns *= there;
+    p->sizes[d] = p->strides[d] = p->before[d] = p->after[d] = 0;
+    p->rank = d;
+  }
+}
+
 /* The elements of the dimension that lies innermost are the columns of one panel. */
 kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   const kiln_loop_buffer *b = &fn->buffers.data[input];
@@ -127,6 +142,7 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
     pack.between[i] = c->between[d];
     pack.after[i] = b->sizes[d] - c->before[d] - (c->sizes[d] - 1) * (c->between[d] + 1) - 1;
   }
+  join_columns(&pack);
   return pack;
 }
 
