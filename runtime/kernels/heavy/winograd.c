@@ -1,6 +1,8 @@
 /* winograd.c: which form of winograd.h a convolution takes, how it is cut, and its runs. */
 #include "runtime/kernels/heavy/winograd.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "runtime/tensor.h"
 
@@ -47,10 +49,61 @@ kiln_status *kiln_winograd_fill(const kiln_dispatch *dispatch, kiln_winograd_for
 
 /* -- The choice -- */
 
+/* Cycles of a core that starts two products of vectors in each. The numbers were measured on
+ * several shapes, instruction sets and caches that the weights were in or not (bench/winograd.c):
+ * what a vector of channels or outputs of a tile takes for its transform, its way to M included. */
+static const struct {
+  double gather, give;
+} transform_cycles[] = {[KILN_WINOGRAD_F2] = {65, 55}, [KILN_WINOGRAD_F4] = {180, 160}};
+/* Shares of the peak that products reach. */
+#define DIRECT_SHARE 0.9
+#define WINOGRAD_SHARE 0.88
+/* Fewer tiles than these leave the registers' sums waiting for each other. */
+#define BUSY_TILES 4.0
+/* Bytes in a cycle from memory and from the last cache. */
+#define MEMORY_BYTES 8.0
+#define L3_BYTES 16.0
+/* U is in the last cache if it takes no more of it: the network's other weights were there since.
+ */
+#define L3_SHARE 0.0625
+/* A form that needs more memory, or has larger errors, must be so much faster. */
+#define WORTH_WINOGRAD 0.85
+#define WORTH_F4 0.95
+
+/* Weights arrive half behind the products that use them. */
+static double with_weights(const kiln_winograd_machine *machine, double cycles, double floats) {
+  const double bytes = floats * sizeof(float);
+  if (bytes <= (double)machine->l2_bytes / 2) return cycles;
+  const bool near = bytes <= L3_SHARE * (double)machine->l3_bytes;
+  const double arrival = bytes / (near ? L3_BYTES : MEMORY_BYTES), sum = cycles + arrival / 2;
+  return sum > arrival ? sum : arrival;
+}
+static double cycles_of(const kiln_winograd *p, kiln_winograd_form form,
+                        const kiln_winograd_machine *machine) {
+  const double lanes = (double)machine->lanes, channels = (double)p->channels;
+  const double outputs = ceil((double)p->outputs / lanes), batch = (double)p->batch;
+  if (form == KILN_WINOGRAD_NONE) {
+    const double weights = 9 * channels * (double)p->outputs;
+    const double pixels = batch * (double)p->out[0] * (double)p->out[1];
+    return with_weights(machine, weights * pixels / lanes / 2 / DIRECT_SHARE, weights);
+  }
+  const int64_t tile = kiln_winograd_tile(form);
+  const double positions = (double)kiln_winograd_positions(form);
+  const double tiles =
+      batch * (double)parts_of(p->out[0], tile) * (double)parts_of(p->out[1], tile);
+  const double products = positions * channels * outputs * fmax(tiles, BUSY_TILES);
+  const double transforms = transform_cycles[form].gather * ceil(channels / lanes) +
+                            transform_cycles[form].give * outputs;
+  return with_weights(machine, products / 2 / WINOGRAD_SHARE + tiles * transforms,
+                      positions * channels * outputs * lanes);
+}
 kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
                                         const kiln_winograd_machine *machine) {
-  (void)problem, (void)machine;
-  return KILN_WINOGRAD_F4;
+  const double direct = cycles_of(problem, KILN_WINOGRAD_NONE, machine);
+  const double f2 = cycles_of(problem, KILN_WINOGRAD_F2, machine);
+  const double f4 = cycles_of(problem, KILN_WINOGRAD_F4, machine);
+  const kiln_winograd_form form = f4 < WORTH_F4 * f2 ? KILN_WINOGRAD_F4 : KILN_WINOGRAD_F2;
+  return (form == KILN_WINOGRAD_F4 ? f4 : f2) < WORTH_WINOGRAD * direct ? form : KILN_WINOGRAD_NONE;
 }
 
 /* -- Plans -- */
@@ -83,7 +136,7 @@ static kiln_status *place(kiln_winograd_plan *p, int64_t tiles) {
  * their way. */
 #define STRIP_SHARE 0.75
 /* Tiles of a strip at least: U comes from farther off for fewer. */
-enum { LEAST_STRIP = 14, MOST_STRIP = 1024 };
+enum { LEAST_STRIP = 28, MOST_STRIP = 1024 };
 /* What a block and a group of rows of a product cost beside its tiles, in tiles. */
 enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
 

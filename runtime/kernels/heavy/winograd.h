@@ -44,10 +44,10 @@ typedef struct kiln_winograd {
   int64_t out_batch, out_axis[2];
 } kiln_winograd;
 
-/* What the choice reads of a machine: data caches of a core, and the last one's share of it. */
+/* What the choice and plans read of a machine. */
 typedef struct kiln_winograd_machine {
   int lanes; /* floats of a vector */
-  int64_t l1_bytes, l2_bytes, l3_bytes;
+  int64_t l2_bytes, l3_bytes;
 } kiln_winograd_machine;
 
 /* Of a constant weight. It does not look at threads: bits would hang on them. */

@@ -221,7 +221,7 @@ static void check_values(const problem *t, kiln_isa isa, kiln_winograd_form form
   for (int64_t i = 0; i < count_of(t); i++) {
     const double got = (double)y[place_of(t, i)] / times;
     const double unit = 0x1p-24 * t->largest[i % t->p.outputs];
-    const double bound = (form == KILN_WINOGRAD_F4 ? 16 : 4) * unit;
+    const double bound = (form == KILN_WINOGRAD_F4 ? 24 : 4) * unit;
     worst[form] = fmax(worst[form], fabs(got - t->exact[i]) / unit);
     if (fabs(got - t->exact[i]) <= bound) continue;
     char text[256];
@@ -236,12 +236,12 @@ static void check(const problem *t, kiln_pool *pool) {
   for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
     const bool rows = below(2);
     for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
-      const kiln_winograd_machine machine = {4 << isa, 1 << 15, 1 << (14 + below(7)), 1 << 24};
+      const kiln_winograd_machine machine = {4 << isa, 1 << (14 + below(7)), 1 << 24};
       run(t, isa, form, 1, NULL, &machine, rows, y);
       check_values(t, isa, form, rows ? 2 : 1, y);
       check_gaps(t, y);
       for (int i = 0; i < 2; i++) {
-        const kiln_winograd_machine another = {4 << isa, 1 << 15, 1 << (14 + below(7)), 1 << 24};
+        const kiln_winograd_machine another = {4 << isa, 1 << (14 + below(7)), 1 << 24};
         run(t, isa, form, WORKERS, i ? pool : NULL, &another, rows, other);
         assert_memory_equal(y, other, bytes);
       }
@@ -258,11 +258,11 @@ static void test_random(void **state) {
   (void)state;
   kiln_pool *pool;
   assert_ok(kiln_pool_create(WORKERS, &pool));
-  for (int i = 0; i < 400; i++) {
+  for (int i = 0; i < 250; i++) {
     problem t = {.p = {.batch = 1 + below(3), .channels = 1 + below(70), .outputs = 1 + below(70)}};
     for (int d = 0; d < 2; d++) {
       t.p.pad[d] = below(3);
-      t.p.in[d] = 1 + below(below(4) ? 13 : 40);
+      t.p.in[d] = 1 + below(below(4) ? 13 : d == 1 ? 150 : 30);
       if (t.p.in[d] + 2 * t.p.pad[d] < 3) t.p.pad[d] = 1;
     }
     make(&t, below(2) * below(30), below(2));
@@ -343,7 +343,7 @@ static void test_errors(void **state) {
       make(&t, 0, false);
       float *y = floats(t.out_count);
       for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
-        const kiln_winograd_machine machine = {4 << isa, 1 << 15, 1 << 20, 1 << 24};
+        const kiln_winograd_machine machine = {4 << isa, 1 << 20, 1 << 24};
         run_direct(&t, isa, y);
         add_errors(&e[isa][KILN_WINOGRAD_NONE], &t, y);
         for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
@@ -367,12 +367,46 @@ static void test_errors(void **state) {
   }
 }
 
+/* -- The choice -- */
+
+/* By tiles, by the size of U beside the caches and by the speed of products: a network's layers on
+ * a server core, small maps and few channels, and what never pays. */
+static void test_choice(void **state) {
+  (void)state;
+  static const struct {
+    int64_t batch, channels, outputs, size;
+    kiln_winograd_form v2, avx512;
+  } cases[] = {
+      {1, 64, 64, 56, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 128, 128, 28, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 256, 256, 14, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 512, 512, 7, KILN_WINOGRAD_F4, KILN_WINOGRAD_F2}, /* 38 MB of U for F4 */
+      {8, 512, 512, 7, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 16, 16, 56, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 3, 64, 224, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE}, /* all is transforms */
+      {1, 512, 512, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 512, 512, 2, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 1, 1, 100, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_winograd p = {.batch = cases[i].batch,
+                             .channels = cases[i].channels,
+                             .outputs = cases[i].outputs,
+                             .in = {cases[i].size, cases[i].size},
+                             .out = {cases[i].size, cases[i].size},
+                             .pad = {1, 1}};
+    const kiln_winograd_machine small = {4, 1 << 20, 32 << 20}, large = {16, 1 << 20, 32 << 20};
+    assert_int_equal(kiln_winograd_choose(&p, &small), cases[i].v2);
+    assert_int_equal(kiln_winograd_choose(&p, &large), cases[i].avx512);
+  }
+}
+
 /* -- Limits -- */
 
 static void test_too_large(void **state) {
   (void)state;
   const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
-  const kiln_winograd_machine machine = {4, 1 << 15, 1 << 20, 1 << 24};
+  const kiln_winograd_machine machine = {4, 1 << 20, 1 << 24};
   size_t bytes;
   kiln_winograd_plan plan;
   assert_error(
@@ -414,8 +448,8 @@ static void test_budget(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_errors),
-                                     cmocka_unit_test(test_too_large),
-                                     cmocka_unit_test(test_budget)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random), cmocka_unit_test(test_errors), cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_too_large), cmocka_unit_test(test_budget)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
