@@ -32,6 +32,7 @@ static const struct {
     {"masks", 0, 8, offsetof(kiln_machine, masks), false},
     {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
     {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
+    {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
     {"line", 1, 4096, offsetof(kiln_machine, line_bytes), true},
 };
 
@@ -60,7 +61,7 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
                         "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), l1, l2, line",
+                        "masks (to 8), l1, l2, l3, line",
                         KILN_STR_ARG(name), (long long)value);
   }
   return NULL;
@@ -80,6 +81,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .masks = vectors[isa].masks,
                         .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                         .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
+                        .l3_bytes = cache_of(_SC_LEVEL3_CACHE_SIZE, 4 << 20),
                         .line_bytes = cache_of(_SC_LEVEL1_DCACHE_LINESIZE, 64)};
   return override(text, out);
 }
