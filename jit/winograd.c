@@ -187,8 +187,8 @@ bool kiln__winograd_choose(kiln_env *env, const kiln_graph *body, kiln_group_win
   kiln_status *status = kiln_machine_describe(env->isa, (kiln_str){0}, &machine);
   kiln_status_destroy(status);
   if (status) return false;
-  const kiln_winograd_machine caches = {machine.lanes, machine.l1_bytes, machine.l2_bytes,
-                                        machine.l3_bytes};
+  const kiln_winograd_machine caches = {
+      .lanes = machine.lanes, .l2_bytes = machine.l2_bytes, .l3_bytes = machine.l3_bytes};
   const kiln_winograd problem = problem_of(conv, padding);
   const kiln_winograd_form form = kiln_winograd_choose(&problem, &caches);
   if (form == KILN_WINOGRAD_NONE) return false;
