@@ -15,38 +15,13 @@
  * step in turn: each waits for its last sum. Their number is the nest's, so that a row's bits do
  * not depend on the rows that it is summed with: boxes cut them anywhere. Of a part of a body's
  * columns, where it is no whole one, each vector is a tile. */
-#include "codegen/llvm/emit_state.h"
-#include "codegen/loop/schedule.h"
+#include "codegen/llvm/emit_tile.h"
 
 enum {
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
   SHORT = 12  /* instructions behind a contraction that are emitted for each vector */
 };
-
-/* Which of a tile's loops an instruction moves with. */
-enum {
-  ROWS = 1,
-  VECTORS = 2,
-  SUMS = 4,   /* with a sum */
-  WANTED = 8, /* in the sums' loops */
-  KEPT = 16,  /* of columns, and read by what is not */
-};
-
-typedef struct tile {
-  const tree *t;
-  kiln__contraction c;
-  int begin, end;      /* its instructions; of a nest all */
-  int open;            /* of the body, the rows' loop; -1: the nest's */
-  int row_loop, inner; /* the rows', and the innermost one */
-  int rows, panel, vectors, chains, unroll;
-  int column_depth;         /* loops that values of columns stand in; -1: there are none */
-  bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
-  LLVMValueRef first, last; /* of the rows */
-  LLVMValueRef first_row;
-  /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
-  LLVMValueRef first_column, left;
-} tile;
 
 static size_t room_of(const kiln_loop_nest *nest, int rows, int64_t panel) {
   return (size_t)rows * (size_t)panel * (size_t)nest->body.count;
@@ -74,11 +49,6 @@ static LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int 
 }
 
 /* -- What moves -- */
-
-static bool is_outside(const tile *x, int i) {
-  return x->open < 0 && x->t->nest->body.data[i].op != KILN_LOOP_store &&
-         x->t->s->levels[i] <= x->row_loop;
-}
 
 static void find_moves(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
@@ -126,15 +96,6 @@ static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int v
   return true;
 }
 
-/* Whether no loop between the rows' and the innermost one moves it. */
-static bool is_outside_rows(const tile *x, int i) {
-  const kiln_loop_nest *nest = x->t->nest;
-  const kiln_loop_inst *inst = &nest->body.data[i];
-  for (int d = x->row_loop + 1; d < x->inner && kiln_loop_has_map(inst); d++)
-    if (inst->strides[d] != 0) return false;
-  return true;
-}
-
 /* Whether it is the same in a whole row, whatever loops stand inside of the rows'. */
 static bool is_of_row(const tile *x, int i) {
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
@@ -142,40 +103,6 @@ static bool is_of_row(const tile *x, int i) {
   return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
          inst->op != KILN_LOOP_check && inst->dtype != KILN_DTYPE_BOOL &&
          !(x->t->e->tile_moves[i] & (VECTORS | SUMS)) && x->t->s->levels[i] <= x->row_loop + 1;
-}
-
-/* Whether it is the same in all rows: what batch norm makes of its parameters. It is found before
- * the rows. */
-static bool is_of_column(const tile *x, int i) {
-  const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-  const int moves = x->t->e->tile_moves[i];
-  const bool in_loops = i >= x->c.first_open && i <= x->c.end;
-  return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
-         inst->op != KILN_LOOP_check && inst->op != KILN_LOOP_gather &&
-         inst->dtype != KILN_DTYPE_BOOL && (moves & VECTORS) && !(moves & (ROWS | SUMS | WANTED)) &&
-         is_outside_rows(x, i);
-}
-
-/* Marks those that others read, and finds the loops that all of them stand in. */
-static void find_columns(tile *x) {
-  const kiln_loop_nest *nest = x->t->nest;
-  int *moves = x->t->e->tile_moves;
-  bool any = false;
-  x->column_depth = 0;
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (is_of_column(x, i)) {
-      for (int d = 0; d < x->row_loop && kiln_loop_has_map(inst); d++)
-        if (inst->strides[d] != 0 && d >= x->column_depth) x->column_depth = d + 1;
-      continue;
-    }
-    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) {
-      if (!is_of_column(x, inst->args[a])) continue;
-      moves[inst->args[a]] |= KEPT;
-      any = true;
-    }
-  }
-  if (!any) x->column_depth = -1;
 }
 
 /* Behind the sums a loop over rows takes what is of a row from memory. */
@@ -371,10 +298,6 @@ static LLVMValueRef load_kept(kiln__llvm_emitter *e, kiln_dtype dtype, int i, LL
                       offset_by(e, dtype, e->tile_places[i], at), kiln_loop_size(dtype));
 }
 
-static bool is_kept_of_column(const tile *x, int i) {
-  return x->column_depth >= 0 && (x->t->e->tile_moves[i] & KEPT);
-}
-
 /* A row and a vector that are known. */
 static void emit_known_element(const tile *x, int row, int vector) {
   kiln__llvm_emitter *e = x->t->e;
@@ -389,7 +312,7 @@ static void emit_known_element(const tile *x, int row, int vector) {
       e->values[i] = values_at(x, e->tile_values, row, 0)[i];
     } else if (is_kept_of_column(x, i)) {
       e->values[i] = load_kept(e, inst->dtype, i, kiln__llvm_emit_index(e, vector * e->width));
-    } else if (x->column_depth >= 0 && is_of_column(x, i)) {
+    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
       continue;
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
@@ -419,73 +342,12 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
     } else if (is_kept_of_column(x, i)) {
       LLVMValueRef of = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
       e->values[i] = load_kept(e, inst->dtype, i, of);
-    } else if (x->column_depth >= 0 && is_of_column(x, i)) {
+    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
       continue;
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
     }
   }
-}
-
-/* Elements of the panel that the counter of its loop stands at. */
-static LLVMValueRef columns_left(const tile *x) {
-  const kiln__llvm_emitter *e = x->t->e;
-  const kiln_loop_tile *of = &x->t->nest->tile;
-  LLVMValueRef all = kiln__llvm_emit_index(e, x->panel);
-  if (x->left) return x->left;
-  if (x->open >= 0 || !of->columns) return all;
-  LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
-  return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
-}
-
-/* Values of columns, of one vector. */
-static void emit_column(const tile *x, LLVMValueRef vector, LLVMValueRef left) {
-  kiln__llvm_emitter *e = x->t->e;
-  LLVMValueRef at = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
-  if (e->width == 1) left = NULL;
-  place p = {.loop = x->inner, .reductions = e->reductions, .left = left};
-  if (left) p.mask = kiln__llvm_emit_mask(e, left);
-  x->t->s->counters[x->inner] = at;
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (!is_of_column(x, i)) continue;
-    kiln__llvm_emit_straight(x->t, i, &p);
-    if (!(e->tile_moves[i] & KEPT)) continue;
-    store_aligned(e, e->values[i], offset_by(e, inst->dtype, e->tile_places[i], at),
-                  kiln_loop_size(inst->dtype));
-  }
-}
-
-/* Into memory, from which all rows take them. */
-static void emit_columns(const tile *x) {
-  kiln__llvm_emitter *e = x->t->e;
-  LLVMValueRef *outer = e->values;
-  const int count = x->t->nest->body.count;
-  const int64_t columns = x->t->nest->tile.columns;
-  for (int i = x->begin; i < x->end; i++) {
-    if (!is_kept_of_column(x, i)) continue;
-    const kiln_dtype dtype = x->t->nest->body.data[i].dtype;
-    e->tile_places[i] = kiln__llvm_emit_stack(e, dtype, x->vectors * e->width);
-  }
-  for (int i = 0; i < count; i++) e->tile_values[i] = outer[i];
-  e->values = e->tile_values;
-  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
-  LLVMValueRef left = columns_left(x);
-  LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
-  LLVMValueRef rest = LL->BuildBinOp(BUILD, LLVMURem, left, width, "");
-  if (x->panel >= e->width) {
-    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, whole, ""));
-    loop l = loop_begin(e, zero);
-    emit_column(x, l.counter, NULL);
-    loop_end(e, l, 1, whole);
-    end_if(e, behind);
-  }
-  if (x->panel % e->width != 0 || columns % e->width != 0) {
-    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, rest, zero, ""));
-    emit_column(x, whole, rest);
-    end_if(e, behind);
-  }
-  e->values = outer;
 }
 
 static void emit_behind(const tile *x) {
@@ -642,7 +504,7 @@ static void emit_row_loop(const tile *x) {
 
 static void emit_outer_loops(tile *x, int depth) {
   kiln__llvm_emitter *e = x->t->e;
-  if (depth == x->column_depth) emit_columns(x);
+  if (depth == x->column_depth) kiln__llvm_emit_columns(x);
   if (depth == x->row_loop) {
     x->first = x->t->s->first[depth];
     x->last = x->t->s->last[depth];
@@ -664,7 +526,7 @@ static bool is_short_behind(const tile *x) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (i >= x->c.first_open && i <= x->c.end) continue;
     if (is_of_row(x, i) || is_outside(x, i)) continue;
-    if (x->column_depth >= 0 && is_of_column(x, i)) continue;
+    if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) continue;
     if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
     count++;
   }
@@ -688,7 +550,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
     x.chains *= 2;
   }
   find_moves(&x);
-  find_columns(&x);
+  kiln__llvm_find_columns(&x);
   x.short_behind = is_short_behind(&x);
   return x;
 }

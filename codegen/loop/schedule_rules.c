@@ -197,7 +197,9 @@ static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
   for (int v = 1; v <= MOST_VECTORS && v <= vectors; v++) {
-    for (int r = most_rows(v, m->registers, both); r >= 1; r--) {
+    const int most = most_rows(v, m->registers, both);
+    if (v > 1 && (m->registers - 1 - v) / v < 1) break;
+    for (int r = most < rows ? most : (int)rows; r >= 1; r--) {
       const int left = (int)(vectors % v);
       double cycles = (double)(vectors - left) * cycles_of_rows(v, r, rows, m->ports, both);
       if (left) cycles += left * cycles_of_rows(left, r, rows, m->ports, both);
