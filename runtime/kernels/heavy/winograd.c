@@ -142,9 +142,9 @@ enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
 
 static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_winograd_machine *machine) {
   const double tile = (double)kiln_winograd_positions(p->form) *
-                      ((double)p->problem.channels + LINE + (double)p->panel) * sizeof(float);
+                      (double)(p->problem.channels + LINE + p->panel) * sizeof(float);
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
-  return most < LEAST_STRIP ? LEAST_STRIP : most > MOST_STRIP ? MOST_STRIP : (int64_t)most;
+  return (int64_t)fmin(fmax(most, (double)LEAST_STRIP), (double)MOST_STRIP);
 }
 /* Multiplications that are worth a thread. */
 #define GRAIN_PRODUCTS 250e3
@@ -176,7 +176,7 @@ static double cut_blocks(kiln_winograd_plan *p, int64_t rows, int64_t most, int 
   return cheapest;
 }
 /* The transform of an input costs as much as its products with so many outputs. */
-enum { GATHER_OUTPUTS = 8 };
+#define GATHER_OUTPUTS 8.0
 /* Threads take blocks, or, where these would not keep them equally busy, the panels of one block
  * after the other. Then each of them has a V of its own, since another's would come from the other
  * core's cache. */
