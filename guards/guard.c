@@ -38,8 +38,6 @@ static void build_entry(kiln_arena *arena, const kiln_type *type, kiln_guard_ent
 
 /* -- Symbols -- */
 
-static bool is_symbol(kiln_dim d) { return !kiln_dim_is_number(d) && !kiln_dim_is_expression(d); }
-
 static const char *print_entry(kiln_arena *arena, const kiln_type *type) {
   kiln_text text = kiln_text_in(arena);
   kiln_type_print(&text, type, 4);
@@ -61,14 +59,17 @@ static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dim
     if (entries[e].some) words[e] = print_entry(arena, types[e]);
     for (int i = 0; entries[e].some && i < 2 * entries[e].rank; i++) {
       const kiln_dim d = entries[e].dims[i];
-      const int number = (int)(kiln_dim_symbol(0) - d);
+      const int number = kiln_dim_is_symbol(d) ? kiln_dim_symbol_number(d) : KILN_GUARD_SYMBOLS;
       const kiln_guard_place place = {e, i};
       if (kiln_dim_is_number(d)) continue;
-      if (is_symbol(d) && number < KILN_GUARD_SYMBOLS && !(bound >> number & 1)) {
+      if (number < KILN_GUARD_SYMBOLS && !(bound >> number & 1)) {
         bind[number] = place;
         bound |= UINT64_C(1) << number;
+        if (kiln_dim_symbol_least(d) == 1) s->from_one |= UINT64_C(1) << number;
         if (number >= s->symbol_count) s->symbol_count = number + 1;
       } else {
+        if (number < KILN_GUARD_SYMBOLS && kiln_dim_symbol_least(d) > 1)
+          s->from_one &= ~(UINT64_C(1) << number);
         kiln_vec_push(arena, &relations, place);
         kiln_vec_push(arena, &wanted, d);
       }

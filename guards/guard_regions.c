@@ -556,7 +556,10 @@ static void guard_block(guarder *g, kiln_block *block) {
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   guarder g = {.pass = pass};
   kiln_symbols symbols = {.types = pass->graph->types, .history = pass->graph->history};
-  if (symbols.history) g.symbols = &symbols;
+  if (symbols.history) {
+    symbols.from_one = symbols.history->from_one;
+    g.symbols = &symbols;
+  }
   g.claims = kiln_map_in(pass->scratch);
   g.proven = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);

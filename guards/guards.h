@@ -99,6 +99,7 @@ typedef struct kiln_shape_seen {
 typedef struct kiln_shape_history {
   int level_count;
   const kiln_shape_seen *const *levels; /* each of one entry for each input */
+  bool from_one;                        /* symbols of these histories may be 1 */
 } kiln_shape_history;
 
 /* -- Regions -- */

@@ -10,13 +10,14 @@ typedef KILN_VEC(kiln_node *) kiln_node_vec;
 enum { KILN_SYMBOL_HISTORY = 16 };
 typedef struct kiln_symbol {
   int64_t now;
-  bool is_stride;
+  bool is_stride, from_one;
   kiln_dim history[KILN_SYMBOL_HISTORY]; /* KILN_DIM_UNKNOWN: the level does not say it */
 } kiln_symbol;
 typedef struct kiln_symbols {
   kiln_type_table *types;
   const kiln_shape_history *history;
   int level_count; /* of them, that are looked at */
+  bool from_one;   /* what has a history may be 1 */
   kiln_map fixed;  /* sizes of attributes: what has one of them at first keeps it */
   int count;
   kiln_symbol all[KILN_GUARD_SYMBOLS];

@@ -21,7 +21,8 @@ kiln_guard_place kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_iva
   int64_t symbols[KILN_GUARD_SYMBOLS], room[KILN_GUARD_ROOM], wanted[KILN_GUARD_ROOM];
   kiln_guard_bind(guard, registers, constants, symbols);
   for (int i = 0; i < s->symbol_count; i++) {
-    const bool fits = symbols[i] >= 2 && symbols[i] <= KILN_DIM_MOST;
+    const int64_t least = s->from_one >> i & 1 ? 1 : 2;
+    const bool fits = symbols[i] >= least && symbols[i] <= KILN_DIM_MOST;
     if (s->bind[i].entry >= 0 && !fits) return s->bind[i];
   }
   if (s->relation_count == 0) return none;

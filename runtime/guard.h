@@ -21,15 +21,16 @@ typedef struct kiln_guard_entry {
 } kiln_guard_entry;
 
 /* Of a guard for many sizes. A symbol is bound by the size where it stands first, and is what sizes
- * of symbols may be: 2 or more. Every other dimension that is no number must be what its expression
- * makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0 and s1 are sizes of x;
- * x's first stride must be s1, and y's size s0. */
+ * of symbols may be: 2 or more, of n0 1 or more. Every other dimension that is no number must be
+ * what its expression makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0
+ * and s1 are sizes of x; x's first stride must be s1, and y's size s0. */
 enum { KILN_GUARD_SYMBOLS = 64, KILN_GUARD_ROOM = 512 };
 typedef struct kiln_guard_place {
   int entry, dim; /* in its `dims` */
 } kiln_guard_place;
 typedef struct kiln_guard_symbols {
   int symbol_count;             /* at most KILN_GUARD_SYMBOLS */
+  uint64_t from_one;            /* of them: a bit for each that may be 1 */
   const kiln_guard_place *bind; /* of each; entry -1: it is none of this guard's */
   int relation_count;
   const kiln_guard_place *relations;

@@ -205,6 +205,31 @@ static void symbols_are_explained(void **state) {
                          "where " SQUARE " with s0 = %*.size(0) = 4 was"));
 }
 
+#define ROWS "Float(n0, s1, strides=[s1, 1], requires_grad=0, device=cpu)"
+
+/* What may be 1 is not what must be more. */
+static void ones_are_explained(void **state) {
+  fixture *f = *state;
+  static const struct {
+    int64_t rows, columns;
+    const char *seen; /* NULL: it holds */
+  } cases[] = {{4, 3, NULL},
+               {1, 3, NULL},
+               {0, 3, "size(0) is less than 1 where " ROWS " with n0 = %*.size(0) = 0, s1"},
+               {4, 1, "size(1) is less than 2 where " ROWS " with n0 = %*.size(0) = 4, s1"}};
+  const kiln_guard_desc guard = guard_of(f, "%x : " ROWS);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t sizes[] = {cases[i].rows, cases[i].columns}, strides[] = {cases[i].columns, 1};
+    const char *told = explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, sizes, strides));
+    const char *seen = cases[i].seen ? cases[i].seen : "every input is as expected";
+    if (!strstr(told, seen)) fail_msg("%s", told);
+  }
+  /* Where one of its places must be 2 or more, all are. */
+  const kiln_guard_desc both =
+      guard_of(f, "%x : Float(n0, s0, strides=[s0, 1], requires_grad=0, device=cpu)");
+  assert_int_equal(both.symbols->from_one, 0);
+}
+
 static void hashes_tell_what_guards_do(void **state) {
   fixture *f = *state;
   const int64_t rows[] = {4, 3}, flipped[] = {1, 2}, spread[] = {9, 2}, wider[] = {9, 3};
@@ -408,6 +433,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(several_values, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(symbols_are_explained, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(ones_are_explained, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_is_a_chance, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),

@@ -218,10 +218,78 @@ static void test_no_columns_left(void **state) {
   }
 }
 
+/* No rows of one element: of equal strides the greater size is the outer one, as in PyTorch. */
+static void test_strides_of_nothing(void **state) {
+  (void)state;
+  static const char cut[] = "graph(%x : Tensor, %y : Tensor):\n" CONSTANTS
+                            "  %a : Tensor = aten::slice(%x, %0, %2, %none, %1)\n"
+                            "  %b : Tensor = aten::neg(%a)\n"
+                            "  %c : Tensor = aten::mul(%b, %y)\n"
+                            "  return (%c)\n";
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, cut, (const char *[]){"codegen=eval", strategies[i], NULL});
+    for (int call = 0; call < 8; call++) {
+      kiln_ivalue args[2] = {make_matrix(&m, call < 6 ? 3 + call / 2 : 2, 1, 0.1),
+                             make_matrix(&m, 1, 1, 0.2)};
+      kiln_ivalue got = call_model(&m, args, 2), want = call_plain(&m, args, 2);
+      assert_close(got, want);
+      for (int d = 0; d < 4; d++) assert_int_equal(got.u.tensor->dims[d], want.u.tensor->dims[d]);
+      if (call >= 6) assert_int_equal(kiln_tensor_strides(got.u.tensor)[1], 0);
+      kiln_ivalue_release(got);
+      kiln_ivalue_release(want);
+      for (int k = 0; k < 2; k++) kiln_ivalue_release(args[k]);
+    }
+    assert_true(counters(&m).compiled_runs > 0);
+    model_close(&m);
+  }
+}
+
+/* Sizes of 1 among others: one kernel serves them all. */
+static const char ones[] = /* x [a, b], y [a, c], z [1, c] */
+    "graph(%x : Tensor, %y : Tensor, %z : Tensor):\n" CONSTANTS
+    "  %u : Tensor = aten::unsqueeze(%x, %2)\n"
+    "  %v : Tensor = aten::unsqueeze(%y, %1)\n"
+    "  %a : Tensor = aten::mul(%u, %v)\n"
+    "  %b : Tensor = aten::add(%a, %z, %1)\n"
+    "  %p : Tensor = aten::softmax(%b, %m1, %none)\n"
+    "  %l : int[] = prim::ListConstruct(%1)\n"
+    "  %s : Tensor = aten::amax(%p, %l, %no)\n"
+    "  %r : Tensor = aten::mul(%s, %y)\n"
+    "  return (%r)\n";
+
+static void test_ones(void **state) {
+  (void)state;
+  static const char *const codegens[] = {"codegen=eval", "codegen=llvm"};
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, ones, (const char *[]){codegens[i], "fusion_strategy=STATIC,1;DYNAMIC,4", NULL});
+    kiln_counters before = {0};
+    for (int call = 0; call < 80; call++) {
+      const int64_t a = call < 4 ? 3 + call / 2 : 1 + call % 3,
+                    b = call < 4 ? 5 + call / 2 : 1 + call / 3 % 3,
+                    c = call < 4 ? 7 + call / 2 : 1 + call / 9 % 3;
+      kiln_ivalue args[3] = {make_matrix(&m, a, b, 0.01), make_matrix(&m, a, c, -0.02),
+                             make_matrix(&m, 1, c, 0.03)};
+      if (call == 4) before = counters(&m);
+      check_call(&m, args, 3);
+      for (int k = 0; k < 3; k++) kiln_ivalue_release(args[k]);
+    }
+    const kiln_counters c = counters(&m);
+    const uint64_t groups = before.compiled_runs / 2; /* two of the calls were compiled */
+    assert_true(groups > 0);
+    assert_int_equal(c.groups, before.groups);
+    assert_int_equal(c.compiled_runs, before.compiled_runs + 76 * groups);
+    assert_int_equal(c.max_depth, 1);
+    model_close(&m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_guard),    cmocka_unit_test(test_sizes_before_a_write),
-      cmocka_unit_test(test_relations),    cmocka_unit_test(test_divided),
-      cmocka_unit_test(test_no_rows_left), cmocka_unit_test(test_no_columns_left)};
+      cmocka_unit_test(test_one_guard),          cmocka_unit_test(test_sizes_before_a_write),
+      cmocka_unit_test(test_relations),          cmocka_unit_test(test_divided),
+      cmocka_unit_test(test_no_rows_left),       cmocka_unit_test(test_no_columns_left),
+      cmocka_unit_test(test_strides_of_nothing), cmocka_unit_test(test_ones)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
