@@ -119,8 +119,9 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) failed = i;
   }
   kiln_guard_place unbound = {.entry = -1};
+  int order = -1;
   if (failed < 0 && guard->symbols) {
-    unbound = kiln_guard_unbound(guard, registers, constants);
+    unbound = kiln_guard_unbound(guard, registers, constants, &order);
     failed = unbound.entry;
   }
   if (failed < 0) return -1;
@@ -139,7 +140,9 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
     const int64_t size = v->u.tensor->dims[unbound.dim];
     const kiln_dim wanted = entry->dims[unbound.dim];
     const int least = kiln_dim_is_symbol(wanted) ? kiln_dim_symbol_least(wanted) : 0;
-    if (size < least) {
+    if (order >= 0) {
+      kiln_text_printf(seen, " is not within %s", guard->symbols->orders[order].words);
+    } else if (size < least) {
       kiln_text_printf(seen, " is less than %d", least);
     } else {
       kiln_text_puts(seen, " differs");

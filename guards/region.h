@@ -30,6 +30,10 @@ const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, con
 /* Whether a type of symbols is the one that there is now. */
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
                          const kiln_type *now);
+/* Whether the order is so now. */
+bool kiln__symbols_hold(const kiln_symbols *s, kiln_arena *scratch, kiln_dim_order order);
+/* Symbols that are a size of a checked value: those that the guard will bind, a bit each. */
+uint64_t kiln__symbols_bound(const kiln_guard_checks *checks);
 typedef KILN_VEC(const kiln_type *) kiln_type_vec;
 /* Types checks from `first` on anew, `claims` being those of the profile, so that sizes which are
  * equal now are one expression: of `known` types, or a symbol of the checks. The guard asks for it

@@ -174,15 +174,26 @@ void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claim
 
 /* -- Agreement -- */
 
-static bool is_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t value) {
-  int64_t symbols[KILN_GUARD_SYMBOLS], found;
-  if (kiln_dim_is_number(d)) return d == value;
+/* What a dimension is now. */
+static bool find_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t *out) {
+  int64_t symbols[KILN_GUARD_SYMBOLS];
+  *out = d;
+  if (kiln_dim_is_number(d)) return true;
   for (int i = 0; i < s->count; i++) symbols[i] = s->all[i].now;
   const kiln_dim_program *p =
       kiln_dim_program_create(scratch, kiln_type_table_dims(s->types), &d, 1);
   int64_t *room = KILN_NEW_ARRAY(scratch, int64_t, kiln_dim_program_room(p) + 1);
-  return p->symbol_count <= s->count && kiln_dim_program_run(p, symbols, room, &found) &&
-         found == value;
+  return p->symbol_count <= s->count && kiln_dim_program_run(p, symbols, room, out);
+}
+static bool is_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t value) {
+  int64_t found;
+  return find_worth(s, scratch, d, &found) && found == value;
+}
+
+bool kiln__symbols_hold(const kiln_symbols *s, kiln_arena *scratch, kiln_dim_order order) {
+  int64_t less, more;
+  return find_worth(s, scratch, order.less, &less) && find_worth(s, scratch, order.more, &more) &&
+         less <= more;
 }
 
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
@@ -202,8 +213,7 @@ bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_
 
 static int number_of(kiln_dim d) { return kiln_dim_is_symbol(d) ? kiln_dim_symbol_number(d) : -1; }
 
-/* Symbols that are a size of a checked value: those that the guard will bind, a bit each. */
-static uint64_t bound_by(const kiln_guard_checks *checks) {
+uint64_t kiln__symbols_bound(const kiln_guard_checks *checks) {
   uint64_t bound = 0;
   for (int i = 0; i < checks->types.count; i++) {
     const kiln_tensor_detail *d = checks->types.data[i]->detail;
@@ -246,7 +256,7 @@ bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *
                           const kiln_type_vec *known, kiln_guard_checks *checks, int first) {
   kiln_guard_checks before = *checks;
   before.types.count = first;
-  const uint64_t settled = bound_by(&before), bound = bound_by(checks);
+  const uint64_t settled = kiln__symbols_bound(&before), bound = kiln__symbols_bound(checks);
   uint64_t kept = bound;
   memset(s->same_as, 0, sizeof s->same_as);
   for (int i = 0; i < s->count; i++) { /* only what the new checks alone bind */

@@ -431,6 +431,7 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
   info->site = &j->ex->callable;
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
+  info->where = kiln_arena_str(j->arena, kiln_node_str(node, KILN_ATTR_WHERE)).data;
   info->runs = info->slot->runs;
   kiln_group_tell(info, j->arena);
   kiln_node_set_pointer(node, KILN_ATTR_INFO, info);

@@ -14,12 +14,26 @@ static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
   kiln_status_destroy(status);
 }
 
-static kiln_status *try_lower(kiln_arena *arena, kiln_group_info *info) {
-  KILN_PROTECT(kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops));
+static kiln_status *try_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *reason,
+                              kiln_loop_fn **out_fn) {
+  KILN_PROTECT(kiln_codegen_lower(graph, arena, reason, out_fn));
+}
+
+/* Behind its guard: what that asks for is so. */
+static kiln_status *lower(const kiln_group_info *info, const kiln_graph *graph, kiln_arena *arena,
+                          kiln_reason *reason, kiln_loop_fn **out_fn) {
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  int count;
+  KILN_CHECK(kiln_dim_orders_parse(dims, kiln_str_from(info->where), orders, &count));
+  for (int i = 0; i < count; i++) (void)kiln_dims_assume(dims, orders[i]);
+  kiln_status *status = try_lower(graph, arena, reason, out_fn);
+  kiln_dims_forget(dims, 0);
+  return status;
 }
 
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
-  kiln_status *status = try_lower(arena, info);
+  kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
   if (status) fail(env, info, status);
 }
 
@@ -280,7 +294,7 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   kiln_loop_fn *fn;
   kiln_reason reason;
   kiln_str out = KILN_STR("; not lowered\n");
-  kiln_status *status = kiln_codegen_lower(graph, scratch, &reason, &fn);
+  kiln_status *status = lower(info, graph, scratch, &reason, &fn);
   if (status) {
     kiln_status_destroy(status);
   } else if (stage == KILN_JIT_STAGE_LOOP) {

@@ -91,6 +91,30 @@ bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a);
 /* The dimension; KILN_DIM_UNKNOWN for what is not known, or is negative for certain. */
 kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a);
 
+/* -- Order -- */
+
+/* less <= more. */
+typedef struct kiln_dim_order {
+  kiln_dim less, more;
+} kiln_dim_order;
+enum { KILN_DIMS_ASSUMED = 8 };
+
+/* What a guard asks for: proofs in this table take it for granted until it is forgotten, all but
+ * the first `count`. False where there are KILN_DIMS_ASSUMED already. */
+bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order);
+void kiln_dims_forget(kiln_dims *dims, int count);
+int kiln_dims_assumed(const kiln_dims *dims);
+kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index);
+/* Whether less <= more is proved. Who listens (NULL: nobody does from then on) gets what is not. */
+typedef struct kiln_dim_wishes {
+  int count;
+  kiln_dim_order all[KILN_DIMS_ASSUMED];
+} kiln_dim_wishes;
+void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *wishes);
+bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more);
+/* The symbols below 64 that stand in it, a bit each. */
+uint64_t kiln_dim_symbols(const kiln_dims *dims, kiln_dim d);
+
 /* -- Dimensions -- */
 
 /* Shorthands for one step. */
@@ -105,3 +129,10 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d);
 /* From the start of *text, which is moved behind it; "*" is KILN_DIM_UNKNOWN. False where no
  * dimension stands there. */
 bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim);
+/* s0 <= 64. The same rule. */
+void kiln_dim_order_print(kiln_text *text, const kiln_dims *dims, kiln_dim_order order);
+bool kiln_dim_order_parse(kiln_dims *dims, kiln_str *text, kiln_dim_order *out);
+/* s0 <= 64, s0 + s1 <= 128. At most KILN_DIMS_ASSUMED of them; the whole text is read. */
+void kiln_dim_orders_print(kiln_text *text, const kiln_dims *dims, const kiln_dim_order *orders,
+                           int count);
+bool kiln_dim_orders_parse(kiln_dims *dims, kiln_str text, kiln_dim_order *out, int *out_count);

@@ -402,6 +402,39 @@ static void checks_of_inputs_are_lifted(void **state) {
   for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
 }
 
+#define OPEN "Float(s0, s1, strides=[s1, 1], requires_grad=0, device=cpu)"
+
+/* Relations of order are asked for and explained, also of several guards in one. */
+static void orders_are_asked_for(void **state) {
+  fixture *f = *state;
+  const kiln_guard_desc *guard =
+      lift(f, "  %a : " OPEN ", %ok : bool = prim::TensorExprDynamicGuard[types=[" OPEN
+              "], where=\"s0 <= 4, s0 + s1 <= 9\"](%x)\n"
+              "  %b : " OPEN ", %ok.1 : bool = prim::TensorExprDynamicGuard[types=[" OPEN
+              "], where=\"s0 <= 4, 3 <= s1\"](%x)\n");
+  static const struct {
+    int64_t rows, columns;
+    const char *seen; /* NULL: it holds */
+  } cases[] = {{4, 3, NULL},
+               {4, 5, NULL},
+               {2, 7, NULL},
+               {5, 3, "whose size(0) is not within s0 <= 4"},
+               {3, 7, "whose size(0) is not within s0 + s1 <= 9"},
+               {4, 2, "whose size(1) is not within 3 <= s1"}};
+  assert_non_null(guard);
+  assert_int_equal(guard->symbols->order_count, 3);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t sizes[] = {cases[i].rows, cases[i].columns}, strides[] = {cases[i].columns, 1};
+    kiln_ivalue args[] = {kiln_int(1), strided(f, KILN_DTYPE_F32, 2, sizes, strides)};
+    kiln_text expected = kiln_text_in(f->arena), seen = kiln_text_in(f->arena);
+    assert_true(kiln_guard_holds(guard, args, NULL, false) == !cases[i].seen);
+    const int failed = kiln_guard_explain(guard, args, NULL, false, &expected, &seen);
+    assert_int_equal(failed, cases[i].seen ? 0 : -1);
+    if (cases[i].seen && !strstr(seen.data, cases[i].seen)) fail_msg("%s", seen.data);
+    kiln_ivalue_release(args[1]);
+  }
+}
+
 static void what_is_not_lifted(void **state) {
   fixture *f = *state;
   assert_null(lift(f, "")); /* nothing is checked */
@@ -439,6 +472,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_of_places, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(checks_of_inputs_are_lifted, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(orders_are_asked_for, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(what_is_not_lifted, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
