@@ -573,12 +573,34 @@ static void begin(kiln__lowering *l, kiln_arena *arena) {
   l->gathered = kiln_map_in(arena);
 }
 
+/* What is taken for granted of symbols that the inputs have is so of the kernel's. */
+static void assume_orders(kiln__lowering *l, kiln_ir_value *const *inputs, int count) {
+  if (count == 0) return;
+  const kiln_dims *dims = kiln_type_table_dims(inputs[0]->node->graph->types);
+  uint64_t symbols = 0;
+  for (int i = 0; i < count; i++) {
+    const kiln_tensor_detail *d =
+        kiln_type_is_tensor(inputs[i]->type) ? inputs[i]->type->detail : NULL;
+    if (!d || d->rank < 0) continue;
+    for (int k = 0; k < d->rank; k++) symbols |= kiln_dim_symbols(d->dims, d->sizes[k]);
+  }
+  for (int i = 0; i < kiln_dims_assumed(dims); i++) {
+    const kiln_dim_order order = kiln_dims_assumed_at(dims, i);
+    const uint64_t here = kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
+    if (here & ~symbols) continue;
+    (void)kiln_dims_assume(l->fn->dims,
+                           (kiln_dim_order){kiln_dim_copy(l->fn->dims, dims, order.less),
+                                            kiln_dim_copy(l->fn->dims, dims, order.more)});
+  }
+}
+
 /* Whole nests for what is computed between the values. */
 static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *const *inputs,
                          int input_count, kiln_ir_value *const *outputs, int output_count) {
   begin(l, arena);
   l->outputs = (const kiln_ir_value *const *)outputs;
   l->output_count = output_count;
+  assume_orders(l, inputs, input_count);
   for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
   const int shared = l->fn->buffers.count;
@@ -617,6 +639,19 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
   return l.reason;
 }
 
+/* Equal kernels are one, whatever their guards say: what proves nothing in it goes. */
+static kiln_status *drop_orders(kiln_loop_fn *fn) {
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  const int count = kiln_dims_assumed(fn->dims);
+  for (int i = 0; i < count; i++) orders[i] = kiln_dims_assumed_at(fn->dims, i);
+  kiln_dims_forget(fn->dims, 0);
+  kiln_status *status = kiln_loop_verify(fn);
+  if (!status || count == 0) return status;
+  kiln_status_destroy(status);
+  for (int i = 0; i < count; i++) (void)kiln_dims_assume(fn->dims, orders[i]);
+  return kiln_loop_verify(fn);
+}
+
 kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) {
   kiln__lowering lowering, *l = &lowering;
@@ -631,7 +666,7 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
     return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));
   kiln_status *status = kiln_loop_verify(l->fn);
   if (!status) status = kiln_loop_optimize(l->fn, arena);
-  if (!status) status = kiln_loop_verify(l->fn);
+  if (!status) status = drop_orders(l->fn);
   if (status) {
     *out_reason = KILN_REASON_check_failed;
     return status;

@@ -58,7 +58,13 @@ typedef struct kiln_guard_maker {
 typedef struct kiln_guard_checks {
   KILN_VEC(kiln_ir_value *) values;
   KILN_VEC(const kiln_type *) types;
+  int order_count; /* what else must hold of the types' symbols, which are all bound: */
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  const kiln_dims *dims; /* theirs; NULL: there are none */
 } kiln_guard_checks;
+
+/* On guards of symbols, and on groups behind them: the orders that hold, "s0 <= 64". */
+#define KILN_ATTR_WHERE "where"
 
 /* Those of a prim::TypeCheck. */
 kiln_guard_checks kiln_guard_checks_of(kiln_arena *arena, const kiln_node *check);
@@ -99,6 +105,7 @@ typedef struct kiln_shape_seen {
 typedef struct kiln_shape_history {
   int level_count;
   const kiln_shape_seen *const *levels; /* each of one entry for each input */
+  bool from_one;                        /* symbols of these histories may be 1 */
 } kiln_shape_history;
 
 /* -- Regions -- */

@@ -16,31 +16,43 @@ static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
   kiln_status_destroy(status);
 }
 
-/* What is left of a group without its convolution, where its kernel can go over rows. */
-static bool lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
-  kiln_reason reason;
-  kiln_kernel_info about;
-  if (!kiln__winograd_choose(env, info->graph, &info->winograd)) return false;
-  const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
-  kiln_status *status = kiln_codegen_lower(rest, arena, &reason, &info->loops);
-  if (!status) status = kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about);
-  const bool fits =
-      !status && info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
-  kiln_status_destroy(status);
-  return fits;
+static kiln_status *try_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *reason,
+                              kiln_loop_fn **out_fn) {
+  KILN_PROTECT(kiln_codegen_lower(graph, arena, reason, out_fn));
 }
 
-static kiln_status *lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info, bool whole) {
-  info->is_winograd = !whole && lower_rest(env, arena, info);
-  return info->is_winograd ? NULL
-                           : kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops);
+/* Behind its guard: what that asks for is so. */
+static kiln_status *lower(const kiln_group_info *info, const kiln_graph *graph, kiln_arena *arena,
+                          kiln_reason *reason, kiln_loop_fn **out_fn) {
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  int count;
+  KILN_CHECK(kiln_dim_orders_parse(dims, kiln_str_from(info->where), orders, &count));
+  for (int i = 0; i < count; i++) (void)kiln_dims_assume(dims, orders[i]);
+  kiln_status *status = try_lower(graph, arena, reason, out_fn);
+  kiln_dims_forget(dims, 0);
+  return status;
 }
-static kiln_status *try_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
-  KILN_PROTECT(lower(env, arena, info, false));
+
+/* What is left of a group without its convolution, where its kernel can go over rows. */
+static kiln_status *lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  kiln_reason reason;
+  kiln_kernel_info about;
+  if (!kiln__winograd_choose(env, info->graph, &info->winograd)) return NULL;
+  const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
+  KILN_TRY(kiln_codegen_lower(rest, arena, &reason, &info->loops));
+  KILN_TRY(kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about));
+  info->is_winograd = info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
+  return NULL;
+}
+static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  KILN_PROTECT(lower_rest(env, arena, info));
 }
 
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
-  kiln_status *status = try_lower(env, arena, info);
+  kiln_status_destroy(try_rest(env, arena, info)); /* else it is lowered whole */
+  if (info->is_winograd) return;
+  kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
   if (status) fail(env, info, status);
 }
 
@@ -61,7 +73,8 @@ static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_gr
   if (!status && info->is_winograd && !kiln__winograd_fits(&info->winograd, &info->code->info)) {
     kiln_compiled_release(info->code); /* its schedule cuts something else than rows */
     info->code = NULL;
-    KILN_TRY(lower(env, info->loops->arena, info, true));
+    info->is_winograd = false;
+    KILN_TRY(lower(info, info->graph, info->loops->arena, &info->reason, &info->loops));
     status =
         kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
   }
@@ -319,7 +332,7 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
                      (int)kiln_winograd_tile(info->winograd.form));
     graph = kiln__winograd_rest((kiln_graph *)(uintptr_t)graph, scratch);
   }
-  kiln_status *status = kiln_codegen_lower(graph, scratch, &reason, &fn);
+  kiln_status *status = lower(info, graph, scratch, &reason, &fn);
   if (status) {
     kiln_status_destroy(status);
   } else if (stage == KILN_JIT_STAGE_LOOP) {

@@ -22,6 +22,7 @@ typedef struct kiln_group_info {
   kiln_reason reason;        /* why it has no kernel, or none */
   int number;                /* in the graph of its variant, from 0 */
   uint32_t depth, operators;
+  const char *where;          /* what its guard says of the order of symbols: "s0 <= 64"; or "" */
   const char *words, *shapes; /* its operators by name, and its results: "Float(2, 3)" */
   kiln_source_loc loc;
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
