@@ -15,6 +15,7 @@
    .load = kiln__load_##token,                           \
    .store = kiln__store_##token,                         \
    .reduce = kiln__reduce_##token,                       \
+   .places = kiln__places_##token,                       \
    .rows_f32 = &kiln__rows_f32_##token,                  \
    .rows_f64 = &kiln__rows_f64_##token,                  \
    .gemm_f32 = kiln__gemm_f32_##token,                   \
