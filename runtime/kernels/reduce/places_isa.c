@@ -2,14 +2,14 @@
  *
  * Of a row the extreme of each block is taken first (reduce_isa.c); only the block that has the
  * row's is searched. Columns keep what is best so far, with its row, and read the rows one after
- * the other. */
+ * the other, counted in numbers of an element's size from one look at the budget to the next. */
 #include <string.h>
 
+#include "base/budget.h"
 #include "runtime/kernels/isa.h"
 
-/* A row's block is in the first cache when it is searched; a block of columns is a page wide. Rows
- * are counted in numbers of an element's size up to PIECE. */
-enum { BLOCK = 4096, STEP = 64, COLUMN_BYTES = 4096, PIECE = 1 << 30 };
+/* A row's block is in the first cache when it is searched; a block of columns is a page wide. */
+enum { BLOCK = 4096, STEP = 64, COLUMN_BYTES = 4096 };
 #define NAME(op, tag) KILN_ISA_CAT3(op##_##tag, _, KILN_KERNEL_ISA)
 #define REDUCE KILN_ISA_CAT2(kiln__reduce_, KILN_KERNEL_ISA)
 
@@ -61,9 +61,10 @@ enum { BLOCK = 4096, STEP = 64, COLUMN_BYTES = 4096, PIECE = 1 << 30 };
   }
 #define DEFINE_PLACES(op, tag, kind, T, I, load, extreme, than, reach)                             \
   static int64_t NAME(op##_row, tag)(const T *row, int64_t n, T *value) {                          \
-    int64_t block = 0, count;                                                                      \
+    int64_t block = 0, left = KILN_BUDGET_ITEMS, count;                                            \
     T best = load(row[0]), most;                                                                   \
     for (int64_t first = 0; first < n && best == best; first += BLOCK) {                           \
+      if (kiln_budget_spent(&left, first > 0 ? BLOCK : 0)) break;                                  \
       count = n - first < BLOCK ? n - first : BLOCK;                                               \
       REDUCE extreme((char *)&most, (const char *)(row + first), count, sizeof(T), 1, 0, NULL);    \
       if (first > 0 && !(BEYOND_##kind(most, best, than, reach))) continue;                        \
@@ -83,8 +84,11 @@ enum { BLOCK = 4096, STEP = 64, COLUMN_BYTES = 4096, PIECE = 1 << 30 };
       best[c] = load(((const T *)src)[c]);                                                         \
       places[c] = 0;                                                                               \
     }                                                                                              \
+    const int64_t some = KILN_BUDGET_ITEMS / columns;                                              \
+    int64_t left = KILN_BUDGET_ITEMS;                                                              \
     for (int64_t first = 0, count; first < rows; first += count) {                                 \
-      count = rows - first < PIECE ? rows - first : PIECE;                                         \
+      if (kiln_budget_spent(&left, first > 0 ? some * columns : 0)) break;                         \
+      count = rows - first < some ? rows - first : some;                                           \
       for (int64_t c = 0; c < columns; c++) at[c] = -1;                                            \
       for (int64_t r = 0; r < count; r++) {                                                        \
         ONE_ROW_AT_A_TIME;                                                                         \

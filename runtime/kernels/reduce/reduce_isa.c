@@ -152,11 +152,13 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
   }                                                                                               \
   static void NAME(op##_block, tag)(A * out, const char *src, int64_t rows, int64_t row_stride,   \
                                     int64_t columns, const T *shift) {                            \
-    A lanes[LANE_BYTES / sizeof(A)], parts[GROUPS][COLUMN_BYTES / sizeof(A)];                     \
-    const int64_t apart = LANES * row_stride;                                                     \
+    A lanes[LANE_BYTES / sizeof(A)] __attribute__((aligned(LINE)));                               \
+    A parts[GROUPS][COLUMN_BYTES / sizeof(A)];                                                    \
+    const int64_t apart = LANES * row_stride, of_line = LINE / (int64_t)sizeof(A);                \
+    const int64_t pitch = (columns + of_line - 1) / of_line * of_line;                            \
     int64_t groups = 1;                                                                           \
-    while (LANES / groups * columns * (int64_t)sizeof(A) > LANE_BYTES) groups *= 2;               \
-    for (int64_t c = 0; c < columns; c++) parts[0][c] = (A)(neutral);                             \
+    while (LANES / groups * pitch * (int64_t)sizeof(A) > LANE_BYTES) groups *= 2;                 \
+    for (int64_t c = 0; rows <= 0 && c < columns; c++) out[c] = (A)(neutral);                     \
     for (int64_t k = 0; k < groups && k < rows; k++) {                                            \
       const int64_t all = LANES / groups, left = (rows - k + groups - 1) / groups;                \
       const int64_t used = left < all ? left : all;                                               \
@@ -165,16 +167,17 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
           const int64_t more = (rows - r - j * groups + LANES - 1) / LANES;                       \
           const int64_t count = more < ROWS_AT_ONCE ? more : ROWS_AT_ONCE;                        \
           const char *from = src + (r + j * groups) * row_stride;                                 \
-          A *to = lanes + j * columns;                                                            \
+          A *to = lanes + j * pitch;                                                              \
           if (shift)                                                                              \
             NAME(op##_lane, tag)(to, from, count, apart, columns, shift, r == k);                 \
           else                                                                                    \
             NAME(op##_lane, tag)(to, from, count, apart, columns, NULL, r == k);                  \
         }                                                                                         \
       }                                                                                           \
-      NAME(op##_fold, tag)(lanes, used, all, columns, columns);                                   \
-      memcpy(parts[k], lanes, (size_t)columns * sizeof(A));                                       \
+      NAME(op##_fold, tag)(lanes, used, all, pitch, columns);                                     \
+      memcpy(groups > 1 ? parts[k] : out, lanes, (size_t)columns * sizeof(A));                    \
     }                                                                                             \
+    if (groups == 1 || rows <= 0) return;                                                         \
     NAME(op##_fold, tag)(parts[0], groups < rows ? groups : rows, groups,                         \
                          COLUMN_BYTES / sizeof(A), columns);                                      \
     for (int64_t c = 0; c < columns; c++) out[c] = parts[0][c];                                   \
