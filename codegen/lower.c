@@ -97,11 +97,6 @@ bool kiln_codegen_is_new(const kiln_op *op) {
   return e && e->is_new;
 }
 
-int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
-  if (l->reason == KILN_REASON_none) l->reason = reason;
-  return -1;
-}
-
 /* -- Values -- */
 
 static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
@@ -202,9 +197,6 @@ int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) 
   l->scopes[l->nest->open] = ++l->scope_count;
   kiln_loop_open(l->fn, l->nest, kind, extent);
   return loop;
-}
-void kiln__lower_close(kiln__lowering *l) {
-  if (l->reason == KILN_REASON_none) kiln_loop_end(l->fn, l->nest);
 }
 
 typedef struct memo_entry {
@@ -504,31 +496,12 @@ static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack
   return true;
 }
 
-/* A loop for each dimension of the buffer, from the one whose elements lie furthest apart to the
- * one whose elements are neighbours: vectors go along the last. */
-static kiln__lower_domain domain_of(const kiln_loop_buffer *b) {
-  kiln__lower_domain domain = {.rank = b->rank, .map = {.rank = b->rank}};
-  int order[KILN_LOOP_MAX_RANK];
-  bool numbers = true;
-  for (int d = 0; d < b->rank; d++) {
-    numbers &= kiln_dim_is_number(b->strides[d]);
-    order[d] = d;
-  }
-  if (numbers) kiln_loop_memory_order(b, order);
-  for (int k = 0; k < b->rank; k++) {
-    const int d = order[k];
-    domain.extents[k] = b->sizes[d];
-    if (b->sizes[d] != 1) domain.map.dims[d] = kiln__lower_along(k); /* as what broadcasts has it */
-  }
-  return domain;
-}
-
 /* Lowers the outputs from `o` on that have its sizes: each part of their elements into a new nest,
  * with loops for all its axes, or where rows are found that way, again. Rows would stand in all
  * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
-  kiln__lower_domain part = domain_of(like);
+  kiln__lower_domain part = kiln__domain_of(like);
   domain_stack parts = {0};
   uint32_t axes;
   bool is_cut = false;

@@ -71,6 +71,15 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
   return s;
 }
 
+int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
+  if (l->reason == KILN_REASON_none) l->reason = reason;
+  return -1;
+}
+
+void kiln__lower_close(kiln__lowering *l) {
+  if (l->reason == KILN_REASON_none) kiln_loop_end(l->fn, l->nest);
+}
+
 /* -- Instructions -- */
 
 int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c) {

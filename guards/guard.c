@@ -142,9 +142,8 @@ static uint32_t stress_of(double chance) {
   return chance <= 0 ? 0 : chance >= 1 ? UINT32_MAX : (uint32_t)(chance * 4294967295.0);
 }
 
-/* `checks`: the orders, beside the types; NULL: there are none. */
-static void build(kiln_arena *arena, const kiln_type *const *types, int count,
-                  const kiln_guard_checks *checks, kiln_guard_desc *out_guard) {
+void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
+                      const kiln_guard_checks *checks, kiln_guard_desc *out_guard) {
   *out_guard = (kiln_guard_desc){.count = count};
   out_guard->entries = KILN_NEW_ARRAY(arena, kiln_guard_entry, count + 1);
   kiln_operand *at = KILN_NEW_ARRAY(arena, kiln_operand, count + 1);
@@ -163,15 +162,10 @@ static void build(kiln_arena *arena, const kiln_type *const *types, int count,
   out_guard->hash = entries_hash(out_guard->entries, count);
 }
 
-void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
-                      kiln_guard_desc *out_guard) {
-  build(arena, types, count, NULL, out_guard);
-}
-
 void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      const kiln_guard_checks *checks, const kiln_source_range *range,
                      kiln_guard_desc *out_guard) {
-  build(arena, checks->types.data, checks->types.count, checks, out_guard);
+  kiln_guard_build(arena, checks->types.data, checks->types.count, checks, out_guard);
   out_guard->stress = stress_of(maker->stress);
   out_guard->hits = maker->counters;
   if (!out_guard->hits && maker->book) out_guard->hits = kiln_counter_book_new(maker->book, 2);

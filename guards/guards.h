@@ -69,9 +69,9 @@ typedef struct kiln_guard_checks {
 /* Those of a prim::TypeCheck. */
 kiln_guard_checks kiln_guard_checks_of(kiln_arena *arena, const kiln_node *check);
 /* A guard of values that have these tensor types, one after the other: what a type leaves open is
- * not compared. Memory in `arena`. */
+ * not compared. `checks`: whose orders are asked too; NULL: there are none. Memory in `arena`. */
 void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
-                      kiln_guard_desc *out_guard);
+                      const kiln_guard_checks *checks, kiln_guard_desc *out_guard);
 /* The same, counted and told. `range` (may be NULL): what is guarded. */
 void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      const kiln_guard_checks *checks, const kiln_source_range *range,

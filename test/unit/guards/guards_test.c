@@ -17,7 +17,7 @@ static void build_body(fixture *f, void *arg) {
   const kiln_type *types[4];
   int count = kiln_graph_input_count(graph);
   for (int i = 0; i < count; i++) types[i] = kiln_graph_input(graph, i)->type;
-  kiln_guard_build(f->arena, types, count, &a->guard);
+  kiln_guard_build(f->arena, types, count, NULL, &a->guard);
   kiln_graph_release(graph);
 }
 
@@ -92,14 +92,14 @@ static void defined_alone(void **state) {
   detail.undefined = 0;
   const kiln_type *type = kiln_type_tensor(f->types, &detail);
   kiln_guard_desc guard;
-  kiln_guard_build(f->arena, &type, 1, &guard);
+  kiln_guard_build(f->arena, &type, 1, NULL, &guard);
   kiln_tensor *undefined;
   assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
   assert_true(holds(&guard, strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), false));
   assert_false(holds(&guard, kiln_of_tensor(undefined), false));
   detail.undefined = -1; /* and one that says nothing asks for nothing */
   type = kiln_type_tensor(f->types, &detail);
-  kiln_guard_build(f->arena, &type, 1, &guard);
+  kiln_guard_build(f->arena, &type, 1, NULL, &guard);
   assert_true(guard.entries[0].key_mask == 0 && !guard.entries[0].check_dims);
 }
 
