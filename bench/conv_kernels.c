@@ -2,8 +2,8 @@
  * (runtime/kernels/heavy/conv.h), both with a bias, on shapes of resnet, mobilenet and shufflenet:
  * microseconds, and the share of the FMA peak.
  *
- *   taskset -c 0 build/bench/bench_conv_kernels [--isa v2|avx2|avx512] [--schedule TEXT]
- *                                               [--channels-last] [NAME]
+ *   taskset -c 0 build/bench/bench_conv_kernels [--channels-last] [--isa v2|avx2|avx512]
+ *                                               [--schedule TEXT] [NAME]
  *
  * What a kernel reads from copies of its inputs is copied before, but for its first input, the
  * image, whose copy counts. Least times of turns. */
@@ -89,22 +89,26 @@ static kiln_loop_fn *make_kernel(const problem *p, kiln_arena *arena) {
   const int plane = last ? 1 : in * in, col = last ? s->channels : 1, row = in * col;
   const int to_plane = last ? 1 : out * out, to_col = last ? all : 1, to_row = out * to_col;
   char text[2048];
+  const bool inner = last && c > 1; /* channels that lie last are summed last */
+  const int counts[] = {inner ? k : c, k, inner ? c : k};
+  const int x_steps[] = {inner ? row : plane, inner ? col : row, inner ? plane : col};
+  const int w_steps[] = {inner ? k : k * k, inner ? 1 : k, inner ? k * k : 1};
   snprintf(text, sizeof text,
            "kernel {\n in b0: f32[%d, %d, %d, %d] [%d, %d, %d, %d]\n"
            " in b1: f32[%d, %d, %d, %d] [%d, %d, %d, 1]\n"
            " in b2: f32[%d] [1]\n out b3: f32[%d, %d, %d] [%d, %d, %d]\n nest [%d, %d, %d, %d] {\n"
            " reduce %d {\n reduce %d {\n reduce %d {\n"
            " %%3 = load f32 b0 + 0 [%d, 0, %d, %d, %d, %d, %d]\n"
-           " %%4 = load f32 b1 + 0 [%d, %d, 0, 0, %d, %d, 1]\n"
+           " %%4 = load f32 b1 + 0 [%d, %d, 0, 0, %d, %d, %d]\n"
            " %%5 = contract f32 %%3, %%4 over 3\n }\n }\n }\n"
            " %%9 = load f32 b2 + 0 [%d, 1, 0, 0]\n %%10 = add f32 %%5, %%9\n"
            " store f32 b3 + 0 [%d, %d, %d, %d], %%10\n }\n}\n",
-           s->groups, c, in, in, c * plane, plane, row, col,             /* x */
-           all, c, k, k, c * k * k, k * k, k,                            /* w */
-           all, all, out, out, to_plane, to_row, to_col,                 /* b, y */
-           s->groups, o, out, out, c, k, k,                              /* loops */
-           c * plane, row * s->stride, col * s->stride, plane, row, col, /* x's */
-           o * c * k * k, c * k * k, k * k, k,                           /* w's */
+           s->groups, c, in, in, c * plane, plane, row, col,        /* x */
+           all, c, k, k, c * k * k, k * k, k,                       /* w */
+           all, all, out, out, to_plane, to_row, to_col,            /* b, y */
+           s->groups, o, out, out, counts[0], counts[1], counts[2], /* loops */
+           c * plane, row * s->stride, col * s->stride, x_steps[0], x_steps[1], x_steps[2],
+           o * c * k * k, c * k * k, w_steps[0], w_steps[1], w_steps[2], /* w's */
            o, o * to_plane, to_plane, to_row, to_col);
   kiln_loop_fn *fn;
   expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
@@ -212,9 +216,9 @@ static void run(const bench *b, const shape *s, bool last) {
 
 int main(int argc, char **argv) {
   bench b;
-  int at = bench_open(&b, argc, argv);
-  const bool last = at < argc && strcmp(argv[at], "--channels-last") == 0;
-  at += last;
+  const bool last = argc > 1 && strcmp(argv[1], "--channels-last") == 0;
+  argc -= last, argv += last;
+  const int at = bench_open(&b, argc, argv);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     if (at >= argc || strstr(shapes[i].name, argv[at])) run(&b, &shapes[i], last);
   bench_close(&b);

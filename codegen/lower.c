@@ -97,11 +97,6 @@ bool kiln_codegen_is_new(const kiln_op *op) {
   return e && e->is_new;
 }
 
-int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
-  if (l->reason == KILN_REASON_none) l->reason = reason;
-  return -1;
-}
-
 /* -- Values -- */
 
 static int lower_number_value(kiln__lowering *l, const kiln_ir_value *value) {
@@ -150,7 +145,7 @@ int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *
 }
 
 int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
-                     kiln_loop_copy copy) {
+                     kiln_physical physical, kiln_loop_copy copy) {
   const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
@@ -164,9 +159,11 @@ int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_
   if (known && memcmp(known, &copy, sizeof copy) != 0)
     return kiln__lower_refuse(l, KILN_REASON_read_again);
   if (known) return buffer;
+  int order[KILN_LOOP_MAX_RANK];
   kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
   *own = copy;
-  kiln_loop_set_copy(l->fn, buffer, sizes, own);
+  kiln_physical_order(physical, l->fn->buffers.data[buffer].rank, order);
+  kiln_loop_set_copy(l->fn, buffer, sizes, order, own);
   l->copied = true;
   return buffer;
 }
@@ -200,9 +197,6 @@ int kiln__lower_open(kiln__lowering *l, kiln_loop_opcode kind, kiln_dim extent) 
   l->scopes[l->nest->open] = ++l->scope_count;
   kiln_loop_open(l->fn, l->nest, kind, extent);
   return loop;
-}
-void kiln__lower_close(kiln__lowering *l) {
-  if (l->reason == KILN_REASON_none) kiln_loop_end(l->fn, l->nest);
 }
 
 typedef struct memo_entry {
@@ -372,6 +366,7 @@ static void add_outputs(kiln__lowering *l) {
     }
     const kiln_tensor_detail *d = value->type->detail;
     const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+    l->channels_last |= d->physical == KILN_PHYSICAL_CHANNELS_LAST;
     kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
   }
 }
@@ -506,15 +501,10 @@ static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack
  * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
-  kiln__lower_domain part = {.rank = like->rank, .map = {.rank = like->rank}};
+  kiln__lower_domain part = kiln__domain_of(like);
   domain_stack parts = {0};
   uint32_t axes;
   bool is_cut = false;
-  for (int d = 0; d < like->rank; d++) {
-    part.extents[d] = like->sizes[d];
-    if (part.extents[d] != 1)
-      part.map.dims[d] = kiln__lower_along(d); /* as what broadcasts has it */
-  }
   kiln_vec_push(l->arena, &parts, part);
   for (int tries = 0; parts.count > 0; tries++) {
     const int buffers = l->fn->buffers.count;
@@ -556,12 +546,34 @@ static void begin(kiln__lowering *l, kiln_arena *arena) {
   l->gathered = kiln_map_in(arena);
 }
 
+/* What is taken for granted of symbols that the inputs have is so of the kernel's. */
+static void assume_orders(kiln__lowering *l, kiln_ir_value *const *inputs, int count) {
+  if (count == 0) return;
+  const kiln_dims *dims = kiln_type_table_dims(inputs[0]->node->graph->types);
+  uint64_t symbols = 0;
+  for (int i = 0; i < count; i++) {
+    const kiln_tensor_detail *d =
+        kiln_type_is_tensor(inputs[i]->type) ? inputs[i]->type->detail : NULL;
+    if (!d || d->rank < 0) continue;
+    for (int k = 0; k < d->rank; k++) symbols |= kiln_dim_symbols(d->dims, d->sizes[k]);
+  }
+  for (int i = 0; i < kiln_dims_assumed(dims); i++) {
+    const kiln_dim_order order = kiln_dims_assumed_at(dims, i);
+    const uint64_t here = kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
+    if (here & ~symbols) continue;
+    (void)kiln_dims_assume(l->fn->dims,
+                           (kiln_dim_order){kiln_dim_copy(l->fn->dims, dims, order.less),
+                                            kiln_dim_copy(l->fn->dims, dims, order.more)});
+  }
+}
+
 /* Whole nests for what is computed between the values. */
 static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *const *inputs,
                          int input_count, kiln_ir_value *const *outputs, int output_count) {
   begin(l, arena);
   l->outputs = (const kiln_ir_value *const *)outputs;
   l->output_count = output_count;
+  assume_orders(l, inputs, input_count);
   for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
   const int shared = l->fn->buffers.count;
@@ -600,6 +612,19 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
   return l.reason;
 }
 
+/* Equal kernels are one, whatever their guards say: what proves nothing in it goes. */
+static kiln_status *drop_orders(kiln_loop_fn *fn) {
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  const int count = kiln_dims_assumed(fn->dims);
+  for (int i = 0; i < count; i++) orders[i] = kiln_dims_assumed_at(fn->dims, i);
+  kiln_dims_forget(fn->dims, 0);
+  kiln_status *status = kiln_loop_verify(fn);
+  if (!status || count == 0) return status;
+  kiln_status_destroy(status);
+  for (int i = 0; i < count; i++) (void)kiln_dims_assume(fn->dims, orders[i]);
+  return kiln_loop_verify(fn);
+}
+
 kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) {
   kiln__lowering lowering, *l = &lowering;
@@ -614,7 +639,7 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln
     return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));
   kiln_status *status = kiln_loop_verify(l->fn);
   if (!status) status = kiln_loop_optimize(l->fn, arena);
-  if (!status) status = kiln_loop_verify(l->fn);
+  if (!status) status = drop_orders(l->fn);
   if (status) {
     *out_reason = KILN_REASON_check_failed;
     return status;

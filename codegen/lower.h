@@ -121,8 +121,9 @@ struct kiln__lowering {
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
   kiln_map gathered;         /* nodes whose index is read (lower_gather.c) */
-  bool copied;               /* an input has become a copy: what has read it is lowered again */
-  kiln_reason reason;        /* why it failed */
+  bool channels_last; /* some output has that layout: convolutions read copies that have it */
+  bool copied;        /* an input has become a copy: what has read it is lowered again */
+  kiln_reason reason; /* why it failed */
 };
 
 /* LOWER(x): the one result; LOWER_EACH(x): result `output` of several, or element `output` of the
@@ -195,6 +196,9 @@ typedef struct kiln__lower_domain {
   kiln_dim extents[KILN_LOOP_MAX_RANK];
   kiln__lower_map map; /* of the output */
 } kiln__lower_domain;
+/* A loop for each dimension of the buffer, from the one whose elements lie furthest apart to the
+ * one whose elements are neighbours: vectors go along the last. */
+kiln__lower_domain kiln__domain_of(const kiln_loop_buffer *b);
 /* Loop k as an outer one and one of `inner` iterations. */
 void kiln__domain_split(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_dim outer,
                         kiln_dim inner);
@@ -219,7 +223,7 @@ int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__l
  * and strides of the value are filled in): its buffer. All is lowered again then, for what has read
  * the value before. */
 int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
-                     kiln_loop_copy copy);
+                     kiln_physical physical, kiln_loop_copy copy);
 /* An element of a copy, at a map of it. */
 int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *map);
 /* Input i at the map of the node's result: broadcast, its other sizes the result's; a number is a

@@ -105,14 +105,19 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
 
 /* -- Copies -- */
 
-/* The image as the window goes over it: with zeros around and between. *out_buffer: -1: it needs
- * none, as it lies. */
+static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
+  return x->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST || (l->channels_last && !c->lone);
+}
+
+/* The image as the window goes over it: with zeros around and between, and its channels last where
+ * the result has them last. *out_buffer: -1: it needs none, as it lies. */
 static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c, int *out_buffer) {
   const kiln__lower_sizes from = kiln__lower_sizes_of(l, x);
   const int rank = x->type->detail->rank;
   kiln_loop_copy copy = {.sizes = {0}};
   int64_t sizes[KILN_LOOP_MAX_RANK];
-  bool any = false;
+  const bool last = reads_channels_last(l, x, c);
+  bool any = last && x->type->detail->physical != KILN_PHYSICAL_CHANNELS_LAST;
   *out_buffer = -1;
   for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed;
   for (int d = 0; d < rank && any; d++) {
@@ -130,7 +135,8 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
     sizes[d] = end > needed ? end : needed;
   }
   if (!any) return true;
-  *out_buffer = kiln__lower_copy(l, x, sizes, copy);
+  *out_buffer = kiln__lower_copy(l, x, sizes,
+                                 last ? KILN_PHYSICAL_CHANNELS_LAST : KILN_PHYSICAL_STRIDED, copy);
   return *out_buffer >= 0;
 }
 
@@ -142,7 +148,7 @@ static bool copy_weights(kiln__lowering *l, const kiln_ir_value *w, const conv *
   *out_buffer = -1;
   if (!c->transposed) return true;
   for (int d = 0; d < c->nd; d++) copy.flipped[2 + d] = c->taps[d] > 1;
-  *out_buffer = kiln__lower_copy(l, w, from.sizes, copy);
+  *out_buffer = kiln__lower_copy(l, w, from.sizes, KILN_PHYSICAL_STRIDED, copy);
   return *out_buffer >= 0;
 }
 
@@ -194,7 +200,10 @@ static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
   if (!copy_image(l, xv, c, &x_copy) || !copy_weights(l, wv, c, &w_copy) ||
       !begin_maps(l, c, map, x, w))
     return -1;
-  for (int k = -1; k < c->nd; k++) {
+  /* What lies together in the image is summed together: its channels, or pixels of one. */
+  const bool last = c->channels > 1 && reads_channels_last(l, xv, c);
+  for (int i = -1; i < c->nd; i++) {
+    const int k = !last ? i : i == c->nd - 1 ? -1 : i + 1;
     const int64_t count = k < 0 ? c->channels : c->taps[k];
     if (k >= 0 && count == 1) continue;
     const int loop = kiln__lower_open(l, KILN_LOOP_reduce, count);

@@ -67,7 +67,17 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
     s.sizes[i] = kiln_dim_copy(l->fn->dims, d->dims, d->sizes[i]);
     s.strides[i] = kiln_dim_copy(l->fn->dims, d->dims, d->strides[i]);
   }
+  if (d->physical) kiln_tensor_detail_strides(d, s.strides);
   return s;
+}
+
+int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {
+  if (l->reason == KILN_REASON_none) l->reason = reason;
+  return -1;
+}
+
+void kiln__lower_close(kiln__lowering *l) {
+  if (l->reason == KILN_REASON_none) kiln_loop_end(l->fn, l->nest);
 }
 
 /* -- Instructions -- */

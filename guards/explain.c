@@ -94,12 +94,14 @@ static void print_symbols(kiln_text *text, const kiln_guard_desc *guard, int fai
   for (int i = 0; i < guard->symbols->symbol_count; i++) {
     const kiln_guard_place bind = guard->symbols->bind[i];
     bool stands = false;
-    for (int k = 0; k < 2 * entry->rank; k++) stands |= entry->dims[k] == kiln_dim_symbol(i);
+    for (int k = 0; k < 2 * entry->rank; k++)
+      stands |= kiln_dim_is_symbol(entry->dims[k]) && kiln_dim_symbol_number(entry->dims[k]) == i;
     if (!stands || bind.entry < 0) continue;
     const kiln_ivalue *v = kiln_operand_read(guard->at[bind.entry], registers, constants);
     const int rank = guard->entries[bind.entry].rank;
     if (v->tag != KILN_TAG_TENSOR || kiln_tensor_rank(v->u.tensor) != rank) continue;
-    kiln_text_printf(text, "%s s%d = %%%s.", lead, i, name_of(guard, bind.entry));
+    const char kind = guard->symbols->from_one >> i & 1 ? 'n' : 's';
+    kiln_text_printf(text, "%s %c%d = %%%s.", lead, kind, i, name_of(guard, bind.entry));
     print_place(text, guard, bind);
     kiln_text_printf(text, " = %" PRId64, v->u.tensor->dims[bind.dim]);
     lead = ",";
@@ -117,8 +119,9 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) failed = i;
   }
   kiln_guard_place unbound = {.entry = -1};
+  int order = -1;
   if (failed < 0 && guard->symbols) {
-    unbound = kiln_guard_unbound(guard, registers, constants);
+    unbound = kiln_guard_unbound(guard, registers, constants, &order);
     failed = unbound.entry;
   }
   if (failed < 0) return -1;
@@ -134,7 +137,16 @@ int kiln_guard_explain(const kiln_guard_desc *guard, const kiln_ivalue *register
   if (unbound.entry >= 0) {
     kiln_text_puts(seen, " whose ");
     print_place(seen, guard, unbound);
-    kiln_text_puts(seen, v->u.tensor->dims[unbound.dim] < 2 ? " is less than 2" : " differs");
+    const int64_t size = v->u.tensor->dims[unbound.dim];
+    const kiln_dim wanted = entry->dims[unbound.dim];
+    const int least = kiln_dim_is_symbol(wanted) ? kiln_dim_symbol_least(wanted) : 0;
+    if (order >= 0) {
+      kiln_text_printf(seen, " is not within %s", guard->symbols->orders[order].words);
+    } else if (size < least) {
+      kiln_text_printf(seen, " is less than %d", least);
+    } else {
+      kiln_text_puts(seen, " differs");
+    }
   }
   kiln_tensor_key mask = {.word = entry->key_mask}, key = {.word = entry->key_word};
   if (v->tag == KILN_TAG_TENSOR && ((v->u.tensor->key.f.layout ^ key.f.layout) & mask.f.layout)) {

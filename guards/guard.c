@@ -44,10 +44,20 @@ static const char *print_entry(kiln_arena *arena, const kiln_type *type) {
   return text.data;
 }
 
+static kiln_guard_order make_order(kiln_arena *arena, const kiln_dims *dims,
+                                   const kiln_guard_place *bind, kiln_dim_order order) {
+  const uint64_t symbols = kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
+  KILN_ASSERT(symbols);
+  kiln_text text = kiln_text_in(arena);
+  kiln_dim_order_print(&text, dims, order);
+  return (kiln_guard_order){bind[__builtin_ctzll(symbols)], text.data};
+}
+
 /* Where each symbol is bound, and what the other dimensions must be. */
 static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dims,
                                          const kiln_type *const *types,
-                                         const kiln_guard_entry *entries, int count) {
+                                         const kiln_guard_entry *entries, int count,
+                                         const kiln_guard_checks *checks) {
   kiln_guard_symbols *s = KILN_NEW(arena, kiln_guard_symbols);
   kiln_guard_place *bind = KILN_NEW_ARRAY(arena, kiln_guard_place, KILN_GUARD_SYMBOLS);
   KILN_VEC(kiln_guard_place) relations = {0};
@@ -59,19 +69,31 @@ static kiln_guard_symbols *build_symbols(kiln_arena *arena, const kiln_dims *dim
     if (entries[e].some) words[e] = print_entry(arena, types[e]);
     for (int i = 0; entries[e].some && i < 2 * entries[e].rank; i++) {
       const kiln_dim d = entries[e].dims[i];
-      const int number = (int)(kiln_dim_symbol(0) - d); /* an expression's is beyond all */
+      const int number = kiln_dim_is_symbol(d) ? kiln_dim_symbol_number(d) : KILN_GUARD_SYMBOLS;
       const kiln_guard_place place = {e, i};
       if (kiln_dim_is_number(d)) continue;
       if (number < KILN_GUARD_SYMBOLS && !(bound >> number & 1)) {
         bind[number] = place;
         bound |= UINT64_C(1) << number;
+        if (kiln_dim_symbol_least(d) == 1) s->from_one |= UINT64_C(1) << number;
         if (number >= s->symbol_count) s->symbol_count = number + 1;
       } else {
+        if (number < KILN_GUARD_SYMBOLS && kiln_dim_symbol_least(d) > 1)
+          s->from_one &= ~(UINT64_C(1) << number);
         kiln_vec_push(arena, &relations, place);
         kiln_vec_push(arena, &wanted, d);
       }
     }
   }
+  kiln_guard_order *made = KILN_NEW_ARRAY(arena, kiln_guard_order, KILN_DIMS_ASSUMED);
+  const int order_count = checks ? checks->order_count : 0;
+  for (int i = 0; i < order_count; i++) {
+    made[i] = make_order(arena, dims, bind, checks->orders[i]);
+    kiln_vec_push(arena, &wanted, checks->orders[i].less);
+    kiln_vec_push(arena, &wanted, checks->orders[i].more);
+  }
+  s->orders = made;
+  s->order_count = order_count;
   s->words = words;
   s->bind = bind;
   s->relations = relations.data;
@@ -121,11 +143,11 @@ static uint32_t stress_of(double chance) {
 }
 
 void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
-                      kiln_guard_desc *out_guard) {
+                      const kiln_guard_checks *checks, kiln_guard_desc *out_guard) {
   *out_guard = (kiln_guard_desc){.count = count};
   out_guard->entries = KILN_NEW_ARRAY(arena, kiln_guard_entry, count + 1);
   kiln_operand *at = KILN_NEW_ARRAY(arena, kiln_operand, count + 1);
-  const kiln_dims *dims = NULL;
+  const kiln_dims *dims = checks ? checks->dims : NULL;
   bool symbolic = false;
   for (int i = 0; i < count; i++) {
     build_entry(arena, types[i], &out_guard->entries[i]);
@@ -134,7 +156,8 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
     if (types[i]->detail->dims) dims = types[i]->detail->dims;
     symbolic = true;
   }
-  if (symbolic) out_guard->symbols = build_symbols(arena, dims, types, out_guard->entries, count);
+  if (symbolic)
+    out_guard->symbols = build_symbols(arena, dims, types, out_guard->entries, count, checks);
   out_guard->at = at;
   out_guard->hash = entries_hash(out_guard->entries, count);
 }
@@ -142,7 +165,7 @@ void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int coun
 void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      const kiln_guard_checks *checks, const kiln_source_range *range,
                      kiln_guard_desc *out_guard) {
-  kiln_guard_build(arena, checks->types.data, checks->types.count, out_guard);
+  kiln_guard_build(arena, checks->types.data, checks->types.count, checks, out_guard);
   out_guard->stress = stress_of(maker->stress);
   out_guard->hits = maker->counters;
   if (!out_guard->hits && maker->book) out_guard->hits = kiln_counter_book_new(maker->book, 2);

@@ -24,7 +24,8 @@
 
 #include "guards/region.h"
 
-enum { MAX_CHECKS = 128, MAX_OPEN = 256 }; /* terms of dimensions that are no numbers */
+/* Terms of dimensions that are no numbers; those of an expression. */
+enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
 
 /* `mark` of nodes. */
 enum { IS_EFFECT = 1, IS_WRITE = 2 };
@@ -99,6 +100,7 @@ typedef struct finder {
   kiln_map made;                     /* values that its parts make, or that are made from them */
   kiln_map between;                  /* nodes of `read` that are no parts so far */
   kiln_map parts;                    /* nodes of region.parts */
+  kiln_map ahead;                    /* nodes of region.ahead */
   kiln_node_vec read;                /* nodes that read it, in order, up to an effect */
   int settled;                       /* how many of them stand before its last group */
   const kiln_node *effect;           /* that stands after its last group; NULL: none does */
@@ -174,6 +176,10 @@ static void unknow(finder *f, int keep) {
   }
 }
 
+static kiln_dims *dims_of(const finder *f) {
+  return kiln_type_table_dims(f->region.pass->graph->types);
+}
+
 /* Lets the guard check a value that the region has not made. */
 static void add_check(finder *f, kiln_ir_value *v, const kiln_type *type) {
   kiln_guard_checks *checks = &f->region.checks;
@@ -184,15 +190,40 @@ static void add_check(finder *f, kiln_ir_value *v, const kiln_type *type) {
 
 /* What is known, for going back to it. */
 typedef struct knowledge {
-  int touched, numbers, checks;
+  int touched, numbers, checks, orders;
 } knowledge;
 static knowledge known_now(const finder *f) {
-  return (knowledge){f->touched.count, f->numbers.values.count, f->region.checks.values.count};
+  const kiln_guard_checks *checks = &f->region.checks;
+  return (knowledge){f->touched.count, f->numbers.values.count, checks->values.count,
+                     checks->order_count};
 }
 static void go_back(finder *f, knowledge to) {
   unknow(f, to.touched);
+  kiln_dims_forget(dims_of(f), to.orders);
+  f->region.checks.order_count = to.orders;
   kiln__numbers_go_back(&f->numbers, to.numbers);
   f->region.checks.values.count = f->region.checks.types.count = to.checks;
+}
+
+/* Lets the guard ask for the orders that somebody lacks and that are so now; whether there are any.
+ * x[:n] has n rows where n is at most the number of x's. */
+static bool grant(finder *f, const kiln_dim_wishes *wishes) {
+  kiln_dims *dims = dims_of(f);
+  kiln_guard_checks *checks = &f->region.checks;
+  const uint64_t bound = kiln__symbols_bound(checks);
+  bool any = false;
+  for (int i = 0; f->region.symbols && i < wishes->count; i++) {
+    const kiln_dim_order order = wishes->all[i];
+    const uint64_t symbols =
+        kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
+    if (symbols & ~bound ||
+        !kiln__symbols_hold(f->region.symbols, f->region.pass->scratch, order) ||
+        !kiln_dims_assume(dims, order))
+      continue;
+    checks->orders[checks->order_count++] = order;
+    any = true;
+  }
+  return any;
 }
 
 /* Lets the guard check a tensor that comes from outside and of which nothing is known. */
@@ -235,12 +266,25 @@ static bool infer(finder *f, kiln_node *n) {
   return kiln_shape_infer(n->graph, n) || is_proven(n);
 }
 
+/* Its results' types from what is known, or from what the guard may ask for in addition. */
+static bool infer_asking(finder *f, kiln_node *n) {
+  kiln_dim_wishes wishes = {0};
+  kiln_dims_listen(dims_of(f), &wishes);
+  bool good = kiln_shape_infer(n->graph, n);
+  while (!good && grant(f, &wishes)) {
+    wishes.count = 0;
+    good = kiln_shape_infer(n->graph, n);
+  }
+  kiln_dims_listen(dims_of(f), NULL);
+  return good;
+}
+
 /* The same, with more checks where they are needed and help. */
 static void prove(finder *f, kiln_node *n) {
   if (infer(f, n)) return;
   const knowledge before = known_now(f);
   check_operands(f, n);
-  if (kiln_shape_infer(n->graph, n)) return;
+  if (infer_asking(f, n)) return;
   go_back(f, before);
   for (int i = 0; i < n->output_count; i++) {
     n->outputs[i]->type = kiln_type_unshaped(n->graph->types, n->outputs[i]->type);
@@ -261,6 +305,7 @@ static bool has_room(const kiln_guard_checks *checks) {
     for (int k = 0; k < d->rank; k++)
       open += cost_of(d->dims, d->sizes[k]) + cost_of(d->dims, d->strides[k]);
   }
+  for (int i = 0; i < checks->order_count; i++) open += 2 * MOST_STEPS;
   return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
 }
 
@@ -269,6 +314,20 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
   if (!v->type->detail) return false;
   if (!f->region.symbols) return kiln_type_is_subtype(v->type, asked);
   return kiln__symbols_agree(f->region.symbols, f->region.pass->scratch, v->type, asked);
+}
+
+/* Types of symbols in the group, with what the guard may ask for in addition. */
+static bool retype(finder *f, kiln_graph *body, const kiln_type *const *types,
+                   kiln_type_vec *known) {
+  kiln_dim_wishes wishes = {0};
+  kiln_dims_listen(dims_of(f), &wishes);
+  bool good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
+  while (!good && grant(f, &wishes)) {
+    wishes.count = 0;
+    good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
+  }
+  kiln_dims_listen(dims_of(f), NULL);
+  return good && has_room(&f->region.checks);
 }
 
 /* Every value that the group's kernel takes for granted. Constants are facts. Of symbols the
@@ -296,13 +355,13 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
   }
   if (!has_room(&f->region.checks)) return false;
   kiln_symbols *s = f->region.symbols;
-  if (!s || kiln__symbols_retype(s, f->region.pass, body, types, &known)) return true;
+  if (!s || retype(f, body, types, &known)) return true;
   if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first) ||
       !has_room(&f->region.checks))
     return false;
   for (int i = 0; i < count; i++)
     if (types[i]) types[i] = kiln_node_input(group, i)->type;
-  return kiln__symbols_retype(s, f->region.pass, body, types, &known);
+  return retype(f, body, types, &known);
 }
 
 /* -- Regions -- */
@@ -335,15 +394,23 @@ static bool is_decided(const finder *f, const kiln_node *n) {
          !n->blocks[condition ? 0 : 1]->first;
 }
 
-/* Whether the value is a part's, or there before the region. */
-static bool is_ready(const finder *f, const kiln_ir_value *v) {
-  const kiln_node *maker = v->node, *last = f->region.last;
+/* Whether the value is a part's, or there before the region; or can be, being an attribute of what
+ * is: nothing was written since the last group. */
+static bool is_ready(finder *f, const kiln_ir_value *v) {
+  kiln_node *maker = v->node;
+  const kiln_node *last = f->region.last;
   if (kiln_map_find_ptr(&f->parts, maker)) return true;
   if (kiln_map_find_ptr(&f->made, v)) return false;
-  return maker->block != last->block || maker == last->block->param ||
-         kiln_node_is_before(maker, last);
+  if (maker->block != last->block || maker == last->block->param ||
+      kiln_node_is_before(maker, last) || kiln_map_find_ptr(&f->ahead, maker))
+    return true;
+  if (!kiln_node_is(maker, KILN_OP_prim_GetAttr) || !is_ready(f, kiln_node_input(maker, 0)))
+    return false;
+  kiln_map_set_ptr(&f->ahead, maker, maker);
+  kiln_vec_push(f->region.pass->scratch, &f->region.ahead, maker);
+  return true;
 }
-static bool is_ready_for(const finder *f, const kiln_node *n) {
+static bool is_ready_for(finder *f, const kiln_node *n) {
   for (int i = 0; i < n->input_count; i++) {
     if (!is_ready(f, kiln_node_input(n, i))) return false;
   }
@@ -448,6 +515,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->made = kiln_map_in(g->pass->scratch);
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
+  f->ahead = kiln_map_in(g->pass->scratch);
   kiln__numbers_begin(&f->numbers, g->pass->graph, g->pass->scratch);
   f->numbers.block = group->block;
   f->numbers.since = since;
@@ -515,6 +583,7 @@ static void end_region(finder *f) {
     v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
   }
   kiln__numbers_end(&f->numbers);
+  kiln_dims_forget(dims_of(f), 0);
   region->pass = NULL;
 }
 
@@ -556,7 +625,10 @@ static void guard_block(guarder *g, kiln_block *block) {
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass) {
   guarder g = {.pass = pass};
   kiln_symbols symbols = {.types = pass->graph->types, .history = pass->graph->history};
-  if (symbols.history) g.symbols = &symbols;
+  if (symbols.history) {
+    symbols.from_one = symbols.history->from_one;
+    g.symbols = &symbols;
+  }
   g.claims = kiln_map_in(pass->scratch);
   g.proven = kiln_map_in(pass->scratch);
   set_aside(&g, pass->graph->top);

@@ -58,14 +58,20 @@ typedef struct kiln_guard_maker {
 typedef struct kiln_guard_checks {
   KILN_VEC(kiln_ir_value *) values;
   KILN_VEC(const kiln_type *) types;
+  int order_count; /* what else must hold of the types' symbols, which are all bound: */
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  const kiln_dims *dims; /* theirs; NULL: there are none */
 } kiln_guard_checks;
+
+/* On guards of symbols, and on groups behind them: the orders that hold, "s0 <= 64". */
+#define KILN_ATTR_WHERE "where"
 
 /* Those of a prim::TypeCheck. */
 kiln_guard_checks kiln_guard_checks_of(kiln_arena *arena, const kiln_node *check);
 /* A guard of values that have these tensor types, one after the other: what a type leaves open is
- * not compared. Memory in `arena`. */
+ * not compared. `checks`: whose orders are asked too; NULL: there are none. Memory in `arena`. */
 void kiln_guard_build(kiln_arena *arena, const kiln_type *const *types, int count,
-                      kiln_guard_desc *out_guard);
+                      const kiln_guard_checks *checks, kiln_guard_desc *out_guard);
 /* The same, counted and told. `range` (may be NULL): what is guarded. */
 void kiln_guard_make(const kiln_guard_maker *maker, kiln_arena *arena,
                      const kiln_guard_checks *checks, const kiln_source_range *range,
@@ -99,6 +105,7 @@ typedef struct kiln_shape_seen {
 typedef struct kiln_shape_history {
   int level_count;
   const kiln_shape_seen *const *levels; /* each of one entry for each input */
+  bool from_one;                        /* symbols of these histories may be 1 */
 } kiln_shape_history;
 
 /* -- Regions -- */

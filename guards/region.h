@@ -10,13 +10,14 @@ typedef KILN_VEC(kiln_node *) kiln_node_vec;
 enum { KILN_SYMBOL_HISTORY = 16 };
 typedef struct kiln_symbol {
   int64_t now;
-  bool is_stride;
+  bool is_stride, from_one;
   kiln_dim history[KILN_SYMBOL_HISTORY]; /* KILN_DIM_UNKNOWN: the level does not say it */
 } kiln_symbol;
 typedef struct kiln_symbols {
   kiln_type_table *types;
   const kiln_shape_history *history;
   int level_count; /* of them, that are looked at */
+  bool from_one;   /* what has a history may be 1 */
   kiln_map fixed;  /* sizes of attributes: what has one of them at first keeps it */
   int count;
   kiln_symbol all[KILN_GUARD_SYMBOLS];
@@ -29,6 +30,10 @@ const kiln_type *kiln__symbols_type(kiln_symbols *s, const kiln_ir_value *v, con
 /* Whether a type of symbols is the one that there is now. */
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
                          const kiln_type *now);
+/* Whether the order is so now. */
+bool kiln__symbols_hold(const kiln_symbols *s, kiln_arena *scratch, kiln_dim_order order);
+/* Symbols that are a size of a checked value: those that the guard will bind, a bit each. */
+uint64_t kiln__symbols_bound(const kiln_guard_checks *checks);
 typedef KILN_VEC(const kiln_type *) kiln_type_vec;
 /* Types checks from `first` on anew, `claims` being those of the profile, so that sizes which are
  * equal now are one expression: of `known` types, or a symbol of the checks. The guard asks for it
@@ -73,6 +78,7 @@ typedef struct kiln_region {
   kiln_map *proven;         /* of what regions give: the type that it has in them */
   kiln_node_vec parts;      /* groups and other nodes whose types are facts where the guard held */
   kiln_node *last;          /* of its groups: the region stands where this one stood */
+  kiln_node_vec ahead;      /* reads of attributes that come to stand before it, in order */
   kiln_node_vec behind;     /* no parts, but they read some, and stand before `last` */
   kiln_guard_checks checks; /* of the guard */
   kiln_symbols *symbols;    /* NULL: its sizes are numbers */

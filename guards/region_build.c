@@ -97,6 +97,15 @@ static void build_fallback(builder *b) {
 
 /* -- The check and the compiled side -- */
 
+static void say_orders(builder *b, kiln_node *node) {
+  const kiln_guard_checks *list = &b->region->checks;
+  kiln_text text = kiln_text_in(b->region->pass->scratch);
+  if (list->order_count == 0) return;
+  kiln_dim_orders_print(&text, kiln_type_table_dims(b->graph->types), list->orders,
+                        list->order_count);
+  kiln_node_set_str(node, KILN_ATTR_WHERE, kiln_text_str(&text));
+}
+
 static kiln_node *create_check(builder *b) {
   const kiln_guard_checks *list = &b->region->checks;
   const kiln_op_id id =
@@ -109,6 +118,7 @@ static kiln_node *create_check(builder *b) {
   }
   kiln_node_add_output(check, kiln_type_basic(KILN_TYPE_BOOL));
   kiln_node_set_types(check, "types", list->types.data, list->types.count);
+  say_orders(b, check);
   return check;
 }
 
@@ -164,6 +174,12 @@ void kiln__region_build(kiln_region *region) {
   builder b = {.region = region, .graph = region->pass->graph};
   b.plain = kiln_map_in(region->pass->scratch);
   b.exact = kiln_map_in(region->pass->scratch);
+  for (int i = 0; i < region->ahead.count; i++) {
+    kiln_node *n = region->ahead.data[i];
+    if (kiln_node_is_before(n, region->last)) continue;
+    kiln_node_detach(n);
+    kiln_node_insert_before(n, region->last);
+  }
   build_fallback(&b);
   kiln_node *check = create_check(&b);
   b.branch = kiln_node_create_id(b.graph, KILN_OP_prim_If);
@@ -174,7 +190,11 @@ void kiln__region_build(kiln_region *region) {
   kiln_node_insert_before(check, region->last);
   kiln_node_insert_before(b.branch, region->last);
   move_behind(region, b.branch);
-  for (int i = 0; i < region->parts.count; i++) move_in(&b, region->parts.data[i]);
+  for (int i = 0; i < region->parts.count; i++) {
+    move_in(&b, region->parts.data[i]);
+    if (kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup))
+      say_orders(&b, region->parts.data[i]);
+  }
   for (int i = 0; i < region->parts.count; i++) {
     const kiln_node *n = region->parts.data[i];
     for (int k = 0; k < n->output_count; k++) give_out(&b, kiln_node_output(n, k));

@@ -6,7 +6,11 @@
  * accident are two symbols as soon as they once were not. A level without any history follows
  * PyTorch's rule: every size from 2 on is a symbol, equal ones the same (JIT executor,
  * GenerateGuard); but sizes of attributes stay numbers, and so do those that are equal to them,
- * such as the columns that a weight multiplies. KILN_COMPAT=torch makes no exception. */
+ * such as the columns that a weight multiplies. KILN_COMPAT=torch makes no exception.
+ *
+ * Where `from_one` says so, what a history makes a symbol may be 1 as well: [8, 64], then [5, 64],
+ * is [n0, 64], and so is [1, 64], then [5, 64]. To such symbols 1 is a size like all others.
+ * Elsewhere it is a number, and says nothing of what is alike: it goes with every size. */
 #include <string.h>
 
 #include "guards/region.h"
@@ -36,20 +40,25 @@ static int history_of(const kiln_symbols *s, const kiln_ir_value *v, int rank, i
 /* What does not tell a dimension from others: nobody saw it, or it was 1, which goes with every
  * size. */
 static bool is_open(const kiln_symbol *key, int level) {
-  return key->history[level] == KILN_DIM_UNKNOWN || (key->history[level] == 1 && !key->is_stride);
+  const bool is_one = key->history[level] == 1 && !key->is_stride && !key->from_one;
+  return key->history[level] == KILN_DIM_UNKNOWN || is_one;
 }
 
 static bool are_alike(const kiln_symbol *a, const kiln_symbol *b, int level_count) {
-  if (a->is_stride != b->is_stride || a->now != b->now) return false;
+  if (a->is_stride != b->is_stride || a->from_one != b->from_one || a->now != b->now) return false;
   for (int l = 0; l < level_count; l++) {
     if (a->history[l] != b->history[l] && !is_open(a, l) && !is_open(b, l)) return false;
   }
   return true;
 }
 
+static kiln_dim symbol_of(const kiln_symbols *s, int number) {
+  return s->all[number].from_one ? kiln_dim_symbol_from_one(number) : kiln_dim_symbol(number);
+}
+
 static kiln_dim symbol_now(const kiln_symbols *s, int64_t now) {
   for (int i = 0; i < s->count; i++) {
-    if (!s->all[i].is_stride && s->all[i].now == now) return kiln_dim_symbol(i);
+    if (!s->all[i].is_stride && s->all[i].now == now) return symbol_of(s, i);
   }
   return now;
 }
@@ -57,8 +66,10 @@ static kiln_dim symbol_now(const kiln_symbols *s, int64_t now) {
 /* What the dimension is. Without a history it is the symbol that has its value, if there is one. */
 static kiln_dim dim_of(kiln_symbols *s, const kiln_ir_value *v, int rank, int at, int64_t now) {
   kiln_symbol key = {.now = now, .is_stride = at >= rank};
-  if (now < 2 || now > KILN_DIM_MOST) return now;
+  if (now < 1 || now > KILN_DIM_MOST) return now;
   const bool known = history_of(s, v, rank, at, key.history) > 0;
+  key.from_one = s->from_one && known && !key.is_stride;
+  if (now == 1 && !key.from_one) return now;
   bool varied = false;
   for (int l = 0; l < s->level_count; l++)
     varied |= key.history[l] != now && key.history[l] != KILN_DIM_UNKNOWN;
@@ -70,17 +81,18 @@ static kiln_dim dim_of(kiln_symbols *s, const kiln_ir_value *v, int rank, int at
     if (!are_alike(like, &key, s->level_count)) continue;
     for (int l = 0; l < s->level_count; l++)
       if (is_open(like, l)) like->history[l] = key.history[l];
-    return s->same_as[i] ? s->same_as[i] : kiln_dim_symbol(i);
+    return s->same_as[i] ? s->same_as[i] : symbol_of(s, i);
   }
   if (s->count == KILN_GUARD_SYMBOLS) return now;
   s->all[s->count] = key;
-  return kiln_dim_symbol(s->count++);
+  return symbol_of(s, s->count++);
 }
 
 /* -- Types -- */
 
 /* Strides as products of the sizes within, as far as they are such: of a contiguous tensor, a
- * transposed one, one of channels last. */
+ * transposed one, one of channels last. A symbol that is 1 now stands within what has its stride.
+ */
 static void find_strides(kiln_symbols *s, const kiln_ir_value *v, const kiln_tensor_detail *d,
                          const kiln_dim *sizes, kiln_dim *strides) {
   kiln_dims *dims = kiln_type_table_dims(s->types);
@@ -90,7 +102,9 @@ static void find_strides(kiln_symbols *s, const kiln_ir_value *v, const kiln_ten
   for (int n = 0; n < d->rank; n++) {
     int at = -1;
     for (int i = d->rank - 1; i >= 0; i--) {
-      if (!done[i] && d->sizes[i] != 1 && (at < 0 || d->strides[i] < d->strides[at])) at = i;
+      if (done[i] || (d->sizes[i] == 1 && sizes[i] == 1)) continue;
+      const bool within = at >= 0 && d->strides[i] == d->strides[at] && d->sizes[i] == 1;
+      if (at < 0 || d->strides[i] < d->strides[at] || (within && d->sizes[at] != 1)) at = i;
     }
     if (at < 0) break;
     done[at] = true;
@@ -160,15 +174,26 @@ void kiln__symbols_begin(kiln_symbols *s, kiln_pass *pass, const kiln_map *claim
 
 /* -- Agreement -- */
 
-static bool is_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t value) {
-  int64_t symbols[KILN_GUARD_SYMBOLS], found;
-  if (kiln_dim_is_number(d)) return d == value;
+/* What a dimension is now. */
+static bool find_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t *out) {
+  int64_t symbols[KILN_GUARD_SYMBOLS];
+  *out = d;
+  if (kiln_dim_is_number(d)) return true;
   for (int i = 0; i < s->count; i++) symbols[i] = s->all[i].now;
   const kiln_dim_program *p =
       kiln_dim_program_create(scratch, kiln_type_table_dims(s->types), &d, 1);
   int64_t *room = KILN_NEW_ARRAY(scratch, int64_t, kiln_dim_program_room(p) + 1);
-  return p->symbol_count <= s->count && kiln_dim_program_run(p, symbols, room, &found) &&
-         found == value;
+  return p->symbol_count <= s->count && kiln_dim_program_run(p, symbols, room, out);
+}
+static bool is_worth(const kiln_symbols *s, kiln_arena *scratch, kiln_dim d, int64_t value) {
+  int64_t found;
+  return find_worth(s, scratch, d, &found) && found == value;
+}
+
+bool kiln__symbols_hold(const kiln_symbols *s, kiln_arena *scratch, kiln_dim_order order) {
+  int64_t less, more;
+  return find_worth(s, scratch, order.less, &less) && find_worth(s, scratch, order.more, &more) &&
+         less <= more;
 }
 
 bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_type *type,
@@ -186,14 +211,9 @@ bool kiln__symbols_agree(const kiln_symbols *s, kiln_arena *scratch, const kiln_
 
 /* -- Relations -- */
 
-static int number_of(kiln_dim d) {
-  const bool is_symbol =
-      !kiln_dim_is_number(d) && kiln_dim_is_known(d) && !kiln_dim_is_expression(d);
-  return is_symbol ? (int)(kiln_dim_symbol(0) - d) : -1;
-}
+static int number_of(kiln_dim d) { return kiln_dim_is_symbol(d) ? kiln_dim_symbol_number(d) : -1; }
 
-/* Symbols that are a size of a checked value: those that the guard will bind, a bit each. */
-static uint64_t bound_by(const kiln_guard_checks *checks) {
+uint64_t kiln__symbols_bound(const kiln_guard_checks *checks) {
   uint64_t bound = 0;
   for (int i = 0; i < checks->types.count; i++) {
     const kiln_tensor_detail *d = checks->types.data[i]->detail;
@@ -228,7 +248,7 @@ static kiln_dim find_other(const kiln_symbols *s, kiln_arena *scratch, int symbo
     }
   }
   for (int i = 0; i < symbol; i++)
-    if ((bound >> i & 1) && !s->all[i].is_stride && s->all[i].now == now) return kiln_dim_symbol(i);
+    if ((bound >> i & 1) && !s->all[i].is_stride && s->all[i].now == now) return symbol_of(s, i);
   return 0;
 }
 
@@ -236,7 +256,7 @@ bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *
                           const kiln_type_vec *known, kiln_guard_checks *checks, int first) {
   kiln_guard_checks before = *checks;
   before.types.count = first;
-  const uint64_t settled = bound_by(&before), bound = bound_by(checks);
+  const uint64_t settled = kiln__symbols_bound(&before), bound = kiln__symbols_bound(checks);
   uint64_t kept = bound;
   memset(s->same_as, 0, sizeof s->same_as);
   for (int i = 0; i < s->count; i++) { /* only what the new checks alone bind */

@@ -80,10 +80,24 @@ static bool keeps_order(const kiln_shape_query *q, const kiln_tensor_detail *t, 
   return true;
 }
 
+/* A dimension that may have no element is less than one within it that may have one element, and
+ * both may have one stride: then they change places. */
+static bool may_change_places(const kiln_shape_query *q, int rank, const kiln_dim *sizes) {
+  bool empty = false;
+  for (int i = 0; i < rank; i++) {
+    int64_t least, most;
+    if (empty && !kiln__shape_is_not_one(q->dims, sizes[i])) return true;
+    if (!kiln_sum_range(q->dims, kiln_sum_of(q->dims, sizes[i]), &least, &most)) return true;
+    empty |= least < 1;
+  }
+  return false;
+}
+
 /* The rule of runtime/strides.h where it does not depend on what symbols are. Operands of one shape
  * that are contiguous give a row-major result, and those of one dense layout give that. Of others
  * dimensions of one element, whose strides are any, may change the order: all operands that are
- * exactly row-major, or keep that order, give a row-major result; those of one dense layout without
+ * exactly row-major (where no dimension is less than what is in it), or keep that order, give a
+ * row-major result; those of one dense layout without
  * such dimensions, beside operands with one dimension of more elements, that layout. */
 static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                          const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
@@ -110,6 +124,7 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
     one_layout = one_layout && t->rank == rank && same_dims(rank, t->sizes, sizes) &&
                  same_dims(rank, t->strides, first->strides);
   }
+  exact = exact && !may_change_places(q, rank, sizes);
   if ((one_shape && contiguous) || exact || ordered) return row_major(q, rank, sizes, strides);
   if (open || !first || !one_layout || (ones && !one_shape) ||
       !kiln__shape_is_dense(q, first, false))

@@ -508,8 +508,7 @@ static bool symbolic_bound(const kiln_shape_query *q, int arg, kiln_sum size, ki
   if (!kiln__shape_sum(q, arg, out)) return false;
   if (kiln__shape_int(q, arg, &bound) && bound < 0) *out = kiln_sum_plus(size, *out);
   if (kiln__shape_int(q, arg, &bound) && bound == INT64_MAX) *out = size;
-  return kiln_sum_is_natural(q->dims, *out) &&
-         kiln_sum_is_natural(q->dims, kiln_sum_minus(size, *out));
+  return kiln_dims_prove(q->dims, kiln_sum_number(0), *out) && kiln_dims_prove(q->dims, *out, size);
 }
 
 static kiln_dim slice_length(const kiln_shape_query *q, kiln_dim dim, int64_t step) {
@@ -520,7 +519,7 @@ static kiln_dim slice_length(const kiln_shape_query *q, kiln_dim dim, int64_t st
     return KILN_DIM_UNKNOWN;
   }
   const kiln_sum length = kiln_sum_minus(end, start);
-  if (!kiln_sum_is_natural(q->dims, length)) return KILN_DIM_UNKNOWN;
+  if (!kiln_dims_prove(q->dims, start, end)) return KILN_DIM_UNKNOWN;
   const kiln_sum up = kiln_sum_plus(length, kiln_sum_number(step - 1));
   return kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, up, step));
 }

@@ -190,6 +190,32 @@ static bool is_effect(const kiln_node *node) {
   return false;
 }
 
+/* "s0 <= 64" of a guard's symbols, which sizes of its types bind; of a group's. */
+static kiln_status *verify_where(const kiln_node *node) {
+  const kiln_str text = kiln_node_str(node, "where");
+  const kiln_attr *types = kiln_node_attr(node, "types");
+  kiln_dims *dims = kiln_type_table_dims(node->graph->types);
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  uint64_t bound = 0, asked = 0;
+  int count;
+  if (text.len == 0) return NULL;
+  REQUIRE(kiln_dim_orders_parse(dims, text, orders, &count), node,
+          "'" KILN_STR_FMT "' is no list of relations such as s0 <= 64", KILN_STR_ARG(text));
+  for (int i = 0; types && i < types->u.types.count; i++) {
+    const kiln_tensor_detail *d = types->u.types.data[i]->detail;
+    for (int k = 0; d && k < d->rank; k++)
+      if (kiln_dim_is_symbol(d->sizes[k])) bound |= kiln_dim_symbols(dims, d->sizes[k]);
+  }
+  for (int i = 0; i < count; i++) {
+    const uint64_t symbols =
+        kiln_dim_symbols(dims, orders[i].less) | kiln_dim_symbols(dims, orders[i].more);
+    REQUIRE(symbols, node, "a relation without symbols");
+    asked |= symbols;
+  }
+  REQUIRE(!types || !(asked & ~bound), node, "a relation of symbols that no size binds");
+  return NULL;
+}
+
 /* A fallback restarts its region: so nothing may have happened since the guard looked. */
 static kiln_status *verify_guard(const kiln_node *node) {
   REQUIRE(node->output_count > 0 && is_kind(node->outputs[node->output_count - 1], KILN_TYPE_BOOL),
@@ -199,6 +225,7 @@ static kiln_status *verify_guard(const kiln_node *node) {
           node, "a guard has %d types for %d inputs", types->u.types.count, node->input_count);
   REQUIRE(node->output_count == 1 || node->output_count == node->input_count + 1, node,
           "a guard has %d results for %d inputs", node->output_count, node->input_count);
+  KILN_TRY(verify_where(node));
   const kiln_ir_value *ok = node->outputs[node->output_count - 1];
   for (const kiln_use *u = ok->uses; u; u = u->next) {
     if (!kiln_node_is(u->user, KILN_OP_prim_If) || u->user->block != node->block) continue;
@@ -206,6 +233,32 @@ static kiln_status *verify_guard(const kiln_node *node) {
       REQUIRE(!is_effect(n), n, "an effect stands between a guard and what it decides");
     }
   }
+  return NULL;
+}
+
+static int layout_of(const kiln_ir_value *v) {
+  return v->type->detail ? v->type->detail->physical : KILN_PHYSICAL_STRIDED;
+}
+
+/* Layouts stay between groups, and what turns one into another. */
+static kiln_status *verify_layouts(const kiln_node *node) {
+  if (kiln_node_is(node, KILN_OP_prim_TensorExprGroup) || kiln_node_is(node, KILN_OP_contiguous))
+    return NULL;
+  for (int i = 0; i < node->input_count; i++)
+    REQUIRE(!layout_of(kiln_node_input(node, i)), node, "input %d has a layout", i);
+  for (int i = 0; i < node->output_count; i++)
+    REQUIRE(!layout_of(node->outputs[i]), node, "result %d has a layout", i);
+  return NULL;
+}
+
+/* A group's values lie as those of its subgraph, whose inner ones have no layout. */
+static kiln_status *verify_group_layouts(const kiln_node *node, const kiln_graph *sub) {
+  for (int i = 0; i < node->input_count; i++)
+    REQUIRE(layout_of(kiln_node_input(node, i)) == layout_of(kiln_graph_input(sub, i)), node,
+            "input %d does not lie as in the subgraph", i);
+  for (int i = 0; i < node->output_count; i++)
+    REQUIRE(layout_of(node->outputs[i]) == layout_of(kiln_graph_output(sub, i)), node,
+            "result %d does not lie as in the subgraph", i);
   return NULL;
 }
 
@@ -221,7 +274,7 @@ static kiln_status *verify_subgraphs(const kiln_node *node) {
   REQUIRE(kiln_graph_output_count(sub) == node->output_count, node,
           "the group has %d results, its subgraph %d", node->output_count,
           kiln_graph_output_count(sub));
-  return NULL;
+  return verify_group_layouts(node, sub);
 }
 
 /* -- Schemas -- */
@@ -267,6 +320,7 @@ static kiln_status *verify_kind(const kiln_node *node) {
     case KILN_OP_prim_TypeCheck:
     case KILN_OP_prim_RequiresGradCheck:
     case KILN_OP_prim_TensorExprDynamicGuard: return verify_guard(node);
+    case KILN_OP_prim_TensorExprGroup: return verify_where(node);
     default: return NULL;
   }
 }
@@ -277,6 +331,7 @@ static kiln_status *verify_node(const kiln_node *node, const kiln_block *block) 
   REQUIRE(!node->next || (node->next->prev == node && kiln_node_is_before(node, node->next)), node,
           "the order of nodes is broken");
   KILN_TRY(verify_links(node));
+  if (node->graph->owns_arena) KILN_TRY(verify_layouts(node)); /* a group's own nodes may */
   for (int i = 0; i < node->block_count; i++) {
     KILN_TRY(verify_block(node->blocks[i], node->graph, node));
   }

@@ -5,6 +5,7 @@
 #include "guards/guards.h"
 #include "jit/compile_job.h"
 #include "jit/forks.h"
+#include "jit/fusion.h"
 
 /* -- Plans -- */
 
@@ -33,13 +34,17 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   info->hits = guard ? guard->hits : 0;
   info->misses = guard ? guard->misses : 0;
   if (info->code) KILN_TRY(kiln_group_describe(node, info, arena, out));
-  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count) return NULL;
+  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count &&
+      !info->is_winograd)
+    return NULL;
   info->callable = (kiln_callable){.name = info->name,
                                    .get_plan = get_group_plan,
                                    .arg_count = node->input_count,
                                    .is_part = true};
   *(info->code ? &out->interpreted : out_interpreted) = &info->callable;
-  return emit(job, kiln_node_graph(node, "Subgraph"), info->name, NULL, NULL, &info->plan);
+  kiln_compile_job *j = job;
+  kiln_graph *body = kiln__layouts_undone(kiln_node_graph(node, "Subgraph"), j->loops);
+  return emit(j, body, info->name, NULL, NULL, &info->plan);
 }
 
 static kiln_guard_maker guard_maker(const kiln_executor *ex) {
@@ -346,7 +351,7 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 /* What the guard before a region and those of earlier variants have of the graph's inputs; NULL:
  * the level has static shapes. Copied: variants give way (jit/renewal.c). Under KILN_COMPAT=torch
  * nothing is remembered. */
-static const kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
+static kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
   const int level = j->ex->victim ? j->jit->depth - 1 : j->depth; /* the last one is made again */
   if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - level)) return NULL;
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
@@ -366,6 +371,7 @@ static const kiln_shape_history *find_history(kiln_compile_job *j, int input_cou
   }
   history->levels = levels.data;
   history->level_count = levels.count;
+  history->from_one = levels.count > 0;
   return history;
 }
 
@@ -377,11 +383,40 @@ static kiln_status *fuse(kiln_compile_job *j) {
   return kiln_pipeline_run(&j->runner, j->program.graph, KILN_PIPELINE_optimize);
 }
 
+/* Less is known of sizes that may be 1. Where that keeps groups apart, or from symbols, they are
+ * numbers while they are 1. */
+static kiln_status *guard_regions(kiln_compile_job *j) {
+  kiln_shape_history *history = find_history(j, kiln_graph_input_count(j->program.graph));
+  const int before = j->refusals.count;
+  j->v->history = history;
+  if (!history || !history->from_one)
+    return kiln__program_guard(j->program.graph, history, &j->runner);
+  kiln_program *other = &j->other;
+  KILN_TRY(kiln__program_copy(j->jit, j->program.graph, other));
+  KILN_TRY(kiln__program_guard(j->program.graph, history, &j->runner));
+  const int middle = j->refusals.count;
+  if (middle > before) {
+    history->from_one = false;
+    KILN_TRY(kiln__program_guard(other->graph, history, &j->runner));
+    history->from_one = j->refusals.count - middle >= middle - before;
+  }
+  if (history->from_one) {
+    j->refusals.count = middle;
+  } else {
+    const kiln_program kept = *other;
+    *other = j->program;
+    j->program = kept;
+    for (int i = middle; i < j->refusals.count; i++)
+      j->refusals.data[before + i - middle] = j->refusals.data[i];
+    j->refusals.count -= middle - before;
+  }
+  kiln_program_destroy(other);
+  return NULL;
+}
+
 /* Groups in regions behind guards: of a fallback one before its plan, where that is possible. */
 static kiln_status *guard(kiln_compile_job *j) {
-  kiln_graph *graph = j->program.graph;
-  j->v->history = find_history(j, kiln_graph_input_count(graph));
-  KILN_TRY(kiln__program_guard(graph, j->v->history, &j->runner));
+  KILN_TRY(guard_regions(j));
   j->v->made_by = KILN_PIPELINE_optimize;
   j->v->fingerprint = kiln__program_fingerprint(&j->program);
   if (j->ex->base_depth == 0 || j->jit->env.flags.compat == KILN_COMPAT_TORCH) return NULL;
@@ -401,6 +436,7 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
   info->site = &j->ex->callable;
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
+  info->where = kiln_arena_str(j->arena, kiln_node_str(node, KILN_ATTR_WHERE)).data;
   info->runs = info->slot->runs;
   kiln_group_tell(info, j->arena);
   kiln_node_set_pointer(node, KILN_ATTR_INFO, info);

@@ -155,6 +155,7 @@ static void end(kiln_compile_job *job) {
     kiln_arena_destroy(job->arena);
   }
   kiln_program_destroy(&job->program);
+  kiln_program_destroy(&job->other);
   kiln_arena_destroy(job->loops);
   kiln_pass_runner_deinit(&job->runner);
 }

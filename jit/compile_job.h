@@ -46,8 +46,9 @@ typedef struct kiln_compile_job {
   kiln_arena *arena;    /* of all that it makes, graphs excepted; the model's when published */
   kiln_arena *scratch;  /* the runner's */
   kiln_arena *loops;    /* of what groups are lowered to; ends with the job, as: */
-  kiln_program program; /* what the variant's plan is made of */
-  const char *site;     /* whose refusals are told, or "" */
+  kiln_program program; /* what the variant's plan is made of, and another one to choose from: */
+  kiln_program other;
+  const char *site; /* whose refusals are told, or "" */
 
   /* What it makes. */
   kiln_variant *v;

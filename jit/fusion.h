@@ -17,6 +17,7 @@ typedef struct kiln_fusion_node {
    * first factor is made of, and nobody else reads them. Either is worth a kernel with the other
    * alone (fusion_product.c). */
   enum { KILN_FUSION_ALONE, KILN_FUSION_FIRST, KILN_FUSION_SECOND } chain;
+  bool lies_last;          /* a convolution whose result may have channels last (layouts.c) */
   kiln_vec_int next, prev; /* must stay after, before */
 } kiln_fusion_node;
 
@@ -28,7 +29,7 @@ typedef struct kiln_fusion_rows {
   int shape_count;
   bool many;    /* more than are kept */
   bool product; /* a contraction is one of the members */
-  bool windows; /* and is a convolution */
+  bool windows; /* and is a convolution, which does not gain alone */
   bool chain;   /* the second of two, whose first factor is the space */
   bool spreads; /* results at or behind what reduces have the space's sizes: softmax */
   bool unclear; /* a result might be of other dimensions than it seems: see fusion_rows.c */
@@ -96,3 +97,7 @@ void kiln__fusion_build(kiln_fusion *f);
 
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
+kiln_status *kiln_pass_assign_layouts(kiln_pass *pass);
+/* A group's graph for the interpreter: what it reads and gives lies as its types say, and its
+ * operators see PyTorch's strides. Itself, where nothing has a layout. */
+kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch);

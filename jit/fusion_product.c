@@ -55,19 +55,41 @@ static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *ou
   return kiln_dim_is_number(from) && kiln_dim_is_number(to) && 2 * from > 3 * to;
 }
 
-static bool conv_gains(const kiln_node *n) {
+/* Outputs of a group from which vectors of channels are filled well. */
+enum { LEAST_OUTPUTS = 8 };
+
+/* Whether its result may have channels last in memory (layouts.c): a matrix product of pixels and
+ * outputs then, which is as fast for any image and window. */
+static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
+  const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1), *y = n->outputs[0];
+  if (!f->pass->env->flags.layouts || !kiln_type_is_complete_tensor(x->type) ||
+      !kiln_type_is_complete_tensor(w->type) || !kiln_type_is_complete_tensor(y->type))
+    return false;
+  const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
+  if (to->rank != 4 || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
+  const int64_t groups = in->sizes[1] / of->sizes[1];
+  if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
+  return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;
+}
+
+static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (w->sizes[1] == 1 || !is_weight(kiln_node_input(n, 1))) return false;
-  if (outputs > MOST_STRIDED_OUTPUTS && is_strided(kiln_node_input(n, 0)->type->detail, out))
+  if (!is_weight(kiln_node_input(n, 1))) return false;
+  const bool last = may_lie_last(f, n);
+  if (w->sizes[1] == 1 && !last) return false;
+  f->nodes[n->mark - 1].lies_last = last;
+  if (!last && outputs > MOST_STRIDED_OUTPUTS &&
+      is_strided(kiln_node_input(n, 0)->type->detail, out))
     return false;
   for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];
   for (int d = 0; d < out->rank; d++)
     elements *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
   products /= (double)outputs;
-  return products <= (double)MOST_PRODUCTS && products * elements >= (double)WORTH_PRODUCTS;
+  return (last || products <= (double)MOST_PRODUCTS) &&
+         products * elements >= (double)WORTH_PRODUCTS;
 }
 
 /* -- Two products -- */
@@ -147,7 +169,7 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
       flags->compat == KILN_COMPAT_TORCH)
     return KILN_REASON_product_by_llvm;
   if (kiln_codegen_convolves(n->op))
-    return conv_gains(n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
+    return conv_gains(f, n) ? KILN_REASON_none : KILN_REASON_product_by_kernel;
   if (is_attention(n)) {
     const kiln_tensor_detail *q = kiln_node_input(n, 0)->type->detail;
     const bool big = products_of(n, q, UINT64_C(1) << (q->rank - 1)) >= (double)WORTH_PRODUCTS;

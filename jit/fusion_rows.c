@@ -121,7 +121,7 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node
     rows->unclear |= is_unclear(n, rows->space, mask);
   }
   rows->product |= kiln_codegen_contracts(n->op);
-  rows->windows |= kiln_codegen_convolves(n->op);
+  rows->windows |= kiln_codegen_convolves(n->op) && !node->lies_last;
   for (int i = 0; i < n->output_count; i++) {
     const kiln_tensor_detail *t = n->outputs[i]->type->detail;
     bool known = !t;

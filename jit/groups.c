@@ -1,6 +1,8 @@
 /* groups.c: lowers and compiles a group, and describes it to the interpreter and to people. */
 #include "jit/groups.h"
 
+#include "jit/winograd.h"
+
 /* -- Kernels -- */
 
 static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
@@ -14,12 +16,43 @@ static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
   kiln_status_destroy(status);
 }
 
-static kiln_status *try_lower(kiln_arena *arena, kiln_group_info *info) {
-  KILN_PROTECT(kiln_codegen_lower(info->graph, arena, &info->reason, &info->loops));
+static kiln_status *try_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *reason,
+                              kiln_loop_fn **out_fn) {
+  KILN_PROTECT(kiln_codegen_lower(graph, arena, reason, out_fn));
+}
+
+/* Behind its guard: what that asks for is so. */
+static kiln_status *lower(const kiln_group_info *info, const kiln_graph *graph, kiln_arena *arena,
+                          kiln_reason *reason, kiln_loop_fn **out_fn) {
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
+  kiln_dim_order orders[KILN_DIMS_ASSUMED];
+  int count;
+  KILN_CHECK(kiln_dim_orders_parse(dims, kiln_str_from(info->where), orders, &count));
+  for (int i = 0; i < count; i++) (void)kiln_dims_assume(dims, orders[i]);
+  kiln_status *status = try_lower(graph, arena, reason, out_fn);
+  kiln_dims_forget(dims, 0);
+  return status;
+}
+
+/* What is left of a group without its convolution, where its kernel can go over rows. */
+static kiln_status *lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  kiln_reason reason;
+  kiln_kernel_info about;
+  if (!kiln__winograd_choose(env, info->graph, &info->winograd)) return NULL;
+  const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
+  KILN_TRY(kiln_codegen_lower(rest, arena, &reason, &info->loops));
+  KILN_TRY(kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about));
+  info->is_winograd = info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
+  return NULL;
+}
+static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  KILN_PROTECT(lower_rest(env, arena, info));
 }
 
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
-  kiln_status *status = try_lower(arena, info);
+  kiln_status_destroy(try_rest(env, arena, info)); /* else it is lowered whole */
+  if (info->is_winograd) return;
+  kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
   if (status) fail(env, info, status);
 }
 
@@ -37,6 +70,14 @@ static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_gr
   const kiln_backend backend = (kiln_backend)env->flags.codegen;
   kiln_status *status =
       kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
+  if (!status && info->is_winograd && !kiln__winograd_fits(&info->winograd, &info->code->info)) {
+    kiln_compiled_release(info->code); /* its schedule cuts something else than rows */
+    info->code = NULL;
+    info->is_winograd = false;
+    KILN_TRY(lower(info, info->graph, info->loops->arena, &info->reason, &info->loops));
+    status =
+        kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
+  }
   if (status) { /* what was lowered can be looked at */
     kiln_cleanup forgetting;
     kiln_scope_defer(&forgetting, forget, status);
@@ -169,7 +210,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
   int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, 3 * rank + 1), *contiguous = dims + 2 * rank;
   if (rank) {
     memcpy(dims, d->sizes, bytes);
-    memcpy(dims + rank, d->strides, bytes);
+    kiln_tensor_detail_strides(d, dims + rank);
     kiln_strides_contiguous(d->rank, d->sizes, contiguous);
   }
   *out = (kiln_group_output){.dtype = (kiln_dtype)d->dtype,
@@ -219,7 +260,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
                                  kiln_group *out) {
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
-  KILN_CHECK(graph && kernel->input_count + kernel->scalar_count == node->input_count &&
+  KILN_CHECK(graph &&
+             kernel->input_count + kernel->scalar_count == node->input_count + info->is_winograd &&
              kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {
@@ -235,7 +277,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);
     }
-    if (i < KILN_KERNEL_DONORS) outputs[i].donors = operands_of(graph, kernel->donors[i]);
+    if (i < KILN_KERNEL_DONORS && !info->is_winograd) /* which is written before all is read */
+      outputs[i].donors = operands_of(graph, kernel->donors[i]);
   }
   *out = (kiln_group){.name = info->name,
                       .device = &kiln_device_cpu, /* what codegen has a target for */
@@ -247,6 +290,10 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
                       .work = kernel->work,
                       .shape = kernel->shape,
                       .runs = info->runs};
+  if (info->is_winograd) {
+    info->winograd.slot = &info->packs[0];
+    out->winograd = &info->winograd;
+  }
   KILN_TRY(describe_packs(node, graph, info, arena, out));
   return kernel->shape ? describe_dims(arena, graph, out, outputs) : NULL;
 }
@@ -280,7 +327,12 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   kiln_loop_fn *fn;
   kiln_reason reason;
   kiln_str out = KILN_STR("; not lowered\n");
-  kiln_status *status = kiln_codegen_lower(graph, scratch, &reason, &fn);
+  if (info->is_winograd) {
+    kiln_text_printf(text, "; %s: the convolution by Winograd's F%d; of its result\n", info->name,
+                     (int)kiln_winograd_tile(info->winograd.form));
+    graph = kiln__winograd_rest((kiln_graph *)(uintptr_t)graph, scratch);
+  }
+  kiln_status *status = lower(info, graph, scratch, &reason, &fn);
   if (status) {
     kiln_status_destroy(status);
   } else if (stage == KILN_JIT_STAGE_LOOP) {

@@ -22,10 +22,13 @@ typedef struct kiln_group_info {
   kiln_reason reason;        /* why it has no kernel, or none */
   int number;                /* in the graph of its variant, from 0 */
   uint32_t depth, operators;
+  const char *where;          /* what its guard says of the order of symbols: "s0 <= 64"; or "" */
   const char *words, *shapes; /* its operators by name, and its results: "Float(2, 3)" */
   kiln_source_loc loc;
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
+  bool is_winograd; /* loops, and its kernel, are what is left of it */
+  kiln_group_winograd winograd;
   kiln_compiled *code;                    /* retained; NULL: none */
   kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;

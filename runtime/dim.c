@@ -54,6 +54,10 @@ static int compare_atoms(const kiln_dims *dims, kiln_dim a, kiln_dim b) {
     const int order = compare_atoms(dims, x->factors[i], y->factors[i]);
     if (order) return order;
   }
+  if (!x && !y) {
+    const int here = kiln_dim_symbol_number(a), there = kiln_dim_symbol_number(b);
+    return here != there ? here - there : a > b ? -1 : 1;
+  }
   if (!x || !y) return a > b ? -1 : 1;
   if (x->by != y->by) return x->by < y->by ? -1 : 1;
   return compare_sums(dims, &x->sum, &y->sum);
@@ -137,9 +141,11 @@ static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 /* -- Ranges -- */
 
 void kiln__dim_range_of_atom(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
-  *least = 2;
   *most = KILN_DIM_MOST;
-  if (!kiln_dim_is_expression(atom)) return;
+  if (!kiln_dim_is_expression(atom)) {
+    *least = kiln_dim_symbol_least(atom);
+    return;
+  }
   *least = node_of(dims, atom)->least;
   *most = node_of(dims, atom)->most;
 }
@@ -430,7 +436,8 @@ static void print_sum(kiln_text *text, const kiln_dims *dims, const kiln_sum *s)
 
 static void print_atom(kiln_text *text, const kiln_dims *dims, kiln_dim atom) {
   if (!kiln_dim_is_expression(atom)) {
-    kiln_text_printf(text, "s%lld", (long long)(kiln_dim_symbol(0) - atom));
+    const char kind = kiln_dim_symbol_least(atom) == 1 ? 'n' : 's';
+    kiln_text_printf(text, "%c%d", kind, kiln_dim_symbol_number(atom));
     return;
   }
   const node *n = node_of(dims, atom);
@@ -485,7 +492,7 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d) {
 
 /* sum := ["-"] term (("+" | "-") term)*;
  * term := number | [number "*"] atom ("*" atom)* ("//" number)*;
- * atom := "s" number | "SS(-" number ")" | "(" sum ")" */
+ * atom := ("s" | "n") number | "SS(-" number ")" | "(" sum ")" */
 typedef struct parser {
   kiln_dims *dims;
   kiln_cursor c;
@@ -499,19 +506,20 @@ static bool parse_number(parser *p, int64_t *out) {
 
 static bool parse_sum(parser *p, kiln_sum *out);
 
-static bool parse_symbol(parser *p, int64_t first, kiln_sum *out) {
+static bool parse_symbol(parser *p, int64_t first, kiln_dim (*make)(int), kiln_sum *out) {
   int64_t number;
-  if (!parse_number(p, &number) || number < first || number - first >= KILN_DIM_SYMBOLS)
+  if (!parse_number(p, &number) || number < first || number - first >= KILN_DIM_NUMBERS)
     return false;
-  *out = kiln_sum_of(NULL, kiln_dim_symbol((int)(number - first)));
+  *out = kiln_sum_of(NULL, make((int)(number - first)));
   return true;
 }
 
 static bool parse_atom(parser *p, kiln_sum *out) {
   if (kiln_cursor_accept(&p->c, "SS(-"))
-    return parse_symbol(p, 2, out) && kiln_cursor_accept(&p->c, ")");
-  if (!kiln_cursor_accept(&p->c, "("))
-    return kiln_cursor_accept(&p->c, "s") && parse_symbol(p, 0, out);
+    return parse_symbol(p, 2, kiln_dim_symbol, out) && kiln_cursor_accept(&p->c, ")");
+  if (kiln_cursor_accept(&p->c, "s")) return parse_symbol(p, 0, kiln_dim_symbol, out);
+  if (kiln_cursor_accept(&p->c, "n")) return parse_symbol(p, 0, kiln_dim_symbol_from_one, out);
+  if (!kiln_cursor_accept(&p->c, "(")) return false;
   if (++p->depth > MAX_DEPTH || !parse_sum(p, out) || !kiln_cursor_accept(&p->c, ")")) return false;
   p->depth--;
   return true;

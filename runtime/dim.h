@@ -6,8 +6,10 @@
  * dimensions of one table are equal at run time, whatever the symbols are, if their handles are. A
  * bare symbol has the same handle in every table.
  *
- * A symbol stands for a size that differs from call to call: at least 2 (0 and 1 broadcast and
- * empty loops, so guards take them for numbers), at most 2^40.
+ * A symbol stands for a size that differs from call to call: s0 for one of at least 2, n0 for one
+ * that may be 1 too, both at most 2^40. What is 1 broadcasts, so less is known of n0; 0 empties
+ * loops, and guards take it for a number. Symbols of both kinds are numbered together: where there
+ * is an n0, no s0 is.
  *
  * Arithmetic is done on kiln_sum, which may pass through what is no dimension (a window of
  * s0 + 2 - 3), and kiln_sum_dim makes a dimension of it in the end:
@@ -17,7 +19,7 @@
  * than KILN_SUM_FACTORS atoms is not known. Products of symbols have no greatest value: what
  * exists has a size that int64 holds, and arithmetic modulo 2^64 gives it whatever lies between.
  *
- * The text is s0, 2*s0 + s1 + 3, 4*s0*s1, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2)
+ * The text is s0, 2*s0 + n1 + 3, 4*s0*s1, (s0 + 1)//2; the one of PyTorch's for a symbol, SS(-2)
  * for s0, is read too. One thread at a time; everything lives in the table's arena. */
 #pragma once
 
@@ -26,7 +28,8 @@
 typedef int64_t kiln_dim;
 enum {
   KILN_DIM_UNKNOWN = -1,
-  KILN_DIM_SYMBOLS = 1 << 20, /* s0 is -2, s1 is -3, ...; handles below are the table's */
+  KILN_DIM_NUMBERS = 1 << 19,              /* s0 is -2, s1 is -3, ..., and n0 so many below s0; */
+  KILN_DIM_SYMBOLS = 2 * KILN_DIM_NUMBERS, /* handles below both are the table's */
   KILN_SUM_TERMS = 12,
   KILN_SUM_FACTORS = 6,
 };
@@ -34,8 +37,16 @@ enum {
 static inline bool kiln_dim_is_number(kiln_dim d) { return d >= 0; }
 static inline bool kiln_dim_is_known(kiln_dim d) { return d != KILN_DIM_UNKNOWN; }
 static inline kiln_dim kiln_dim_symbol(int number) { return -2 - (kiln_dim)number; }
+/* One that may be 1. */
+static inline kiln_dim kiln_dim_symbol_from_one(int number) {
+  return kiln_dim_symbol(number) - KILN_DIM_NUMBERS;
+}
 /* Whether a table is needed to tell what it is. */
 static inline bool kiln_dim_is_expression(kiln_dim d) { return d < -1 - KILN_DIM_SYMBOLS; }
+static inline bool kiln_dim_is_symbol(kiln_dim d) { return d < -1 && !kiln_dim_is_expression(d); }
+/* Of a symbol: its number, and the least that it stands for. */
+static inline int kiln_dim_symbol_number(kiln_dim d) { return (int)((-2 - d) % KILN_DIM_NUMBERS); }
+static inline int kiln_dim_symbol_least(kiln_dim d) { return -2 - d < KILN_DIM_NUMBERS ? 2 : 1; }
 
 typedef struct kiln_dims kiln_dims;
 /* An arena rule function, as all makers here. */
@@ -80,6 +91,30 @@ bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a);
 /* The dimension; KILN_DIM_UNKNOWN for what is not known, or is negative for certain. */
 kiln_dim kiln_sum_dim(kiln_dims *dims, kiln_sum a);
 
+/* -- Order -- */
+
+/* less <= more. */
+typedef struct kiln_dim_order {
+  kiln_dim less, more;
+} kiln_dim_order;
+enum { KILN_DIMS_ASSUMED = 8 };
+
+/* What a guard asks for: proofs in this table take it for granted until it is forgotten, all but
+ * the first `count`. False where there are KILN_DIMS_ASSUMED already. */
+bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order);
+void kiln_dims_forget(kiln_dims *dims, int count);
+int kiln_dims_assumed(const kiln_dims *dims);
+kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index);
+/* Whether less <= more is proved. Who listens (NULL: nobody does from then on) gets what is not. */
+typedef struct kiln_dim_wishes {
+  int count;
+  kiln_dim_order all[KILN_DIMS_ASSUMED];
+} kiln_dim_wishes;
+void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *wishes);
+bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more);
+/* The symbols below 64 that stand in it, a bit each. */
+uint64_t kiln_dim_symbols(const kiln_dims *dims, kiln_dim d);
+
 /* -- Dimensions -- */
 
 /* Shorthands for one step. */
@@ -94,3 +129,10 @@ void kiln_dim_print(kiln_text *text, const kiln_dims *dims, kiln_dim d);
 /* From the start of *text, which is moved behind it; "*" is KILN_DIM_UNKNOWN. False where no
  * dimension stands there. */
 bool kiln_dim_parse(kiln_dims *dims, kiln_str *text, kiln_dim *out_dim);
+/* s0 <= 64. The same rule. */
+void kiln_dim_order_print(kiln_text *text, const kiln_dims *dims, kiln_dim_order order);
+bool kiln_dim_order_parse(kiln_dims *dims, kiln_str *text, kiln_dim_order *out);
+/* s0 <= 64, s0 + s1 <= 128. At most KILN_DIMS_ASSUMED of them; the whole text is read. */
+void kiln_dim_orders_print(kiln_text *text, const kiln_dims *dims, const kiln_dim_order *orders,
+                           int count);
+bool kiln_dim_orders_parse(kiln_dims *dims, kiln_str text, kiln_dim_order *out, int *out_count);

@@ -19,6 +19,8 @@ struct kiln_dims {
   kiln_arena *arena;
   KILN_VEC(kiln__dim_node *) nodes;
   kiln_map index; /* hash -> node */
+  KILN_VEC(kiln_dim_order) assumed;
+  kiln_dim_wishes *wishes; /* borrowed; NULL: nobody listens */
 };
 
 /* Of an expression of the table. */

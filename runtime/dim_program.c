@@ -22,7 +22,7 @@ static int most(int a, int b) { return a > b ? a : b; }
 int kiln_dim_symbol_count(const kiln_dims *dims, kiln_dim d) {
   int count = 0;
   if (kiln_dim_is_number(d) || !kiln_dim_is_known(d)) return 0;
-  if (!kiln_dim_is_expression(d)) return (int)(kiln_dim_symbol(0) - d) + 1;
+  if (!kiln_dim_is_expression(d)) return kiln_dim_symbol_number(d) + 1;
   const kiln__dim_node *n = kiln__dim_node_of(dims, d);
   for (int i = 0; i < n->factor_count; i++)
     count = most(count, kiln_dim_symbol_count(dims, n->factors[i]));
@@ -45,7 +45,7 @@ static int64_t add_step(builder *b, kiln_dim d, int64_t constant, int64_t by, in
 /* The value of a dimension. An expression has at most 64 nodes, so this goes no deeper. */
 static int64_t value_of(builder *b, kiln_dim d) {
   kiln_dim_use uses[KILN_SUM_TERMS > KILN_SUM_FACTORS ? KILN_SUM_TERMS : KILN_SUM_FACTORS];
-  if (!kiln_dim_is_number(d) && !kiln_dim_is_expression(d)) return kiln_dim_symbol(0) - d;
+  if (kiln_dim_is_symbol(d)) return kiln_dim_symbol_number(d);
   const uintptr_t found = (uintptr_t)kiln_map_find_id(&b->values, (uint64_t)d);
   if (found) return (int64_t)found - 1;
   if (kiln_dim_is_number(d)) return add_step(b, d, d, 0, 0, NULL);

@@ -2,7 +2,9 @@
  *
  * A sum of at most MAX_MONOMIALS monomials, each atom x of them written as its least value and the
  * rest, is natural if all coefficients are. A quotient may be replaced by its bounds before that:
- * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n. What has no room is not proved. */
+ * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n. What has no room is not proved. What
+ * is taken for granted of order (s0 <= 64) is a natural sum as well (64 - s0), and taken from
+ * others. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -133,7 +135,8 @@ static bool has_natural_coefficients(const kiln_dims *dims, const polynomial *p)
   return rests.known;
 }
 
-bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
+/* By ranges and coefficients alone. */
+static bool is_natural_alone(const kiln_dims *dims, kiln_sum a) {
   int64_t least, most;
   if (!kiln_sum_range(dims, a, &least, &most)) return false;
   if (least >= 0 || a.count == 0) return least >= 0;
@@ -144,4 +147,35 @@ bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
   if (has_natural_coefficients(dims, &p)) return true;
   replace_quotients(dims, &p, true);
   return has_natural_coefficients(dims, &p);
+}
+
+/* How often the fact has to be taken from the sum so that one of its terms is gone; 0: never. */
+static int64_t times_in(const kiln_sum *a, const kiln_sum *fact) {
+  for (int i = 0; i < fact->count; i++) {
+    for (int k = 0; k < a->count; k++) {
+      const int64_t c = a->terms[k].coefficient, by = fact->terms[i].coefficient;
+      if (a->terms[k].atom == fact->terms[i].atom && c % by == 0 && c / by > 0) return c / by;
+    }
+  }
+  return 0;
+}
+
+/* A sum of naturals is one: what is left of it without the facts from `first` on, a few of them. */
+static bool is_natural_with(const kiln_dims *dims, kiln_sum a, int first, int depth) {
+  if (is_natural_alone(dims, a)) return true;
+  for (int i = first; a.known && depth > 0 && i < dims->assumed.count; i++) {
+    const kiln_dim_order order = dims->assumed.data[i];
+    const kiln_sum fact =
+        kiln_sum_minus(kiln_sum_of(dims, order.more), kiln_sum_of(dims, order.less));
+    const int64_t times = fact.known ? times_in(&a, &fact) : 0;
+    if (times == 0) continue;
+    const kiln_sum rest = kiln_sum_minus(a, kiln_sum_times(fact, times));
+    if (is_natural_with(dims, rest, i + 1, depth - 1)) return true;
+  }
+  return false;
+}
+
+bool kiln_sum_is_natural(const kiln_dims *dims, kiln_sum a) {
+  enum { FACTS = 3 };
+  return is_natural_with(dims, a, 0, FACTS);
 }

@@ -21,19 +21,28 @@ typedef struct kiln_guard_entry {
 } kiln_guard_entry;
 
 /* Of a guard for many sizes. A symbol is bound by the size where it stands first, and is what sizes
- * of symbols may be: 2 or more. Every other dimension that is no number must be what its expression
- * makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0 and s1 are sizes of x;
- * x's first stride must be s1, and y's size s0. */
+ * of symbols may be: 2 or more, of n0 1 or more. Every other dimension that is no number must be
+ * what its expression makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0
+ * and s1 are sizes of x; x's first stride must be s1, and y's size s0. */
 enum { KILN_GUARD_SYMBOLS = 64, KILN_GUARD_ROOM = 512 };
 typedef struct kiln_guard_place {
   int entry, dim; /* in its `dims` */
 } kiln_guard_place;
+/* A relation of order: two results of the program, the first of which is at most the second. */
+typedef struct kiln_guard_order {
+  kiln_guard_place place; /* where its first symbol is bound */
+  const char *words;      /* "s0 <= 64" */
+} kiln_guard_order;
 typedef struct kiln_guard_symbols {
   int symbol_count;             /* at most KILN_GUARD_SYMBOLS */
+  uint64_t from_one;            /* of them: a bit for each that may be 1 */
   const kiln_guard_place *bind; /* of each; entry -1: it is none of this guard's */
   int relation_count;
   const kiln_guard_place *relations;
-  const kiln_dim_program *program; /* what they must be; room and results within KILN_GUARD_ROOM */
+  int order_count;
+  const kiln_guard_order *orders;
+  const kiln_dim_program *program; /* what relations must be, then two results of each order; room
+                                    * and results within KILN_GUARD_ROOM */
   const char *const *words;        /* of each entry: its type; NULL where it has no symbols */
 } kiln_guard_symbols;
 
@@ -73,9 +82,10 @@ static inline bool kiln_guard_entry_holds(const kiln_guard_entry *entry, const k
   }
   return true;
 }
-/* The dimension that is not what the symbols ask for; entry -1: there is none. All entries hold. */
+/* The dimension that is not what the symbols ask for; entry -1: there is none. All entries hold.
+ * *out_order (may be NULL): the order that does not hold there, or -1. */
 kiln_guard_place kiln_guard_unbound(const kiln_guard_desc *guard, const kiln_ivalue *registers,
-                                    const kiln_ivalue *constants);
+                                    const kiln_ivalue *constants, int *out_order);
 /* The symbols of a guard that holds. */
 void kiln_guard_bind(const kiln_guard_desc *guard, const kiln_ivalue *registers,
                      const kiln_ivalue *constants, int64_t *out_symbols);
@@ -86,7 +96,7 @@ static inline bool kiln_guard_holds(const kiln_guard_desc *guard, const kiln_iva
     const kiln_ivalue *v = kiln_operand_read(guard->at[i], registers, constants);
     if (!kiln_guard_entry_holds(&guard->entries[i], v, grad_mode)) return false;
   }
-  return !guard->symbols || kiln_guard_unbound(guard, registers, constants).entry < 0;
+  return !guard->symbols || kiln_guard_unbound(guard, registers, constants, NULL).entry < 0;
 }
 /* The same for a run, which flag stress_bailout may let fail. Counts nothing. */
 static inline bool kiln_guard_check(const kiln_guard_desc *guard, const kiln_ivalue *registers,

@@ -66,6 +66,44 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
   return NULL;
 }
 
+/* -- Winograd's convolutions -- */
+
+typedef struct rest_run {
+  const kiln_group *group;
+  const kiln_kernel_args *args;
+} rest_run;
+
+/* What is left of the group, of rows that are complete. */
+static void run_rest(void *data, int64_t image, int64_t first, int64_t rows, int worker) {
+  const rest_run *run = data;
+  const kiln_group_winograd *w = run->group->winograd;
+  kiln_kernel_box box = run->group->work.grid;
+  (void)worker;
+  box.begin[0] = (image * w->problem.out[0] + first) * w->row_units;
+  box.end[0] = box.begin[0] + rows * w->row_units;
+  run->group->fn(run->args, &box);
+}
+
+static kiln_status *run_winograd(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                                 const kiln_operand *o, const kiln_kernel_args *args) {
+  const kiln_group_winograd *w = group->winograd;
+  kiln_tensor *x = kiln__frame_read(f, o[w->image])->u.tensor;
+  kiln_tensor *weight = kiln__frame_read(f, o[w->weight])->u.tensor;
+  kiln_winograd_plan plan;
+  const int threads = call->pool ? kiln_pool_threads(call->pool) : 1;
+  const void *u;
+  void *own;
+  size_t bytes;
+  KILN_TRY(
+      kiln_winograd_make_plan(&w->problem, w->form, call->dispatch, &w->machine, threads, &plan));
+  KILN_TRY(kiln_pack_take(call, w->slot, &w->pack, weight, &u, &own, &bytes));
+  rest_run run = {group, args};
+  kiln_status *status = kiln_winograd_call(call, &plan, kiln_tensor_data(x), u,
+                                           args->data[w->given], w->alone ? NULL : run_rest, &run);
+  if (own) kiln_cache_free(&call->cache, own, bytes);
+  return status;
+}
+
 /* The operators want no copies. */
 static bool lacks_memory(const kiln_status *status) {
   const kiln_code code = kiln_status_code(status);
@@ -83,12 +121,13 @@ static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *gro
                                  .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
                                  .closure = group->closure,
                                  .fault = fault};
-  if (lacks_memory(status)) {
+  if (!status)
+    status = group->winograd ? run_winograd(call, f, group, o, &args)
+                             : group->device->launch(group->device, call, group, &args);
+  if (group->interpreted && lacks_memory(status) && !kiln_budget_is_over(&call->budget)) {
     kiln_status_destroy(status);
     status = NULL;
     *fault = 1;
-  } else if (!status) {
-    status = group->device->launch(group->device, call, group, &args);
   }
   for (int i = 0; i < packed.count; i++)
     kiln_cache_free(&call->cache, packed.own[i], packed.bytes[i]);
@@ -128,9 +167,11 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
       default: scalars[scalar_count++].i = v.u.i; break;
     }
   }
+  if (group->winograd) tensors++; /* the convolution's result: where the group's will be */
   for (int i = 0; i < group->output_count; i++) {
     outs[i] = take_donor(f, &outputs[i], o);
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
+    if (group->winograd) data[group->winograd->given] = kiln_tensor_data(outs[i]);
     data[tensors++] = kiln_tensor_data(outs[i]);
     none |= outs[i]->numel == 0;
   }

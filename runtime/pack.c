@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "base/job_lock.h"
+#include "runtime/kernels/heavy/winograd.h"
 
 /* -- Copies -- */
 
@@ -106,6 +107,28 @@ void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
   (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
 }
 
+/* -- Transformed weights -- */
+
+static kiln_status *bytes_of(const kiln_call *call, const kiln_kernel_pack *pack,
+                             size_t *out_bytes) {
+  if (pack->transform)
+    return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->transform, pack->sizes[1],
+                               pack->sizes[0], out_bytes);
+  return kiln_pack_bytes(pack, out_bytes) ? NULL : kiln_status_oom();
+}
+
+static kiln_status *fill(const kiln_call *call, const kiln_kernel_pack *pack, const void *from,
+                         void *to) {
+  if (!pack->transform) {
+    kiln_pack_copy(pack, from, to);
+    return NULL;
+  }
+  const kiln_winograd_weight weight = {
+      from, pack->strides[0], pack->strides[1], {pack->strides[2], pack->strides[3]}};
+  return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->transform, pack->sizes[1],
+                            pack->sizes[0], &weight, to, call->pool);
+}
+
 /* -- Those that are kept -- */
 
 enum { BUCKETS = 256 };
@@ -178,8 +201,9 @@ static kiln_status *find(kiln_pack_store *store, const kiln_kernel_pack *pack, c
   return NULL;
 }
 
-static kiln_status *make(kiln_pack_store *store, const kiln_kernel_pack *pack, kiln_tensor *t,
-                         size_t bytes, kiln__packed **out) {
+static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
+                         const kiln_kernel_pack *pack, kiln_tensor *t, size_t bytes,
+                         kiln__packed **out) {
   kiln__packed *p = kiln_mem_alloc_zero(store->mem, sizeof *p);
   if (!p) return kiln_status_oom();
   *p = (kiln__packed){.refs = 1,
@@ -194,9 +218,12 @@ static kiln_status *make(kiln_pack_store *store, const kiln_kernel_pack *pack, k
     return kiln_status_oom();
   }
   kiln_storage_retain(t->storage);
-  kiln_pack_copy(pack, p->from, p->copy);
-  *out = p;
-  return NULL;
+  kiln_status *status = fill(call, pack, p->from, p->copy);
+  if (status)
+    destroy_packed(store, p);
+  else
+    *out = p;
+  return status;
 }
 
 /* Adds what was made; where another thread was faster, its copy is taken. */
@@ -245,13 +272,13 @@ static bool may_keep(const kiln_tensor *t) {
 }
 
 /* Fills an empty slot. */
-static kiln_status *keep(kiln_pack_slot *slot, const kiln_kernel_pack *pack, kiln_tensor *t,
-                         size_t bytes) {
+static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                         kiln_tensor *t, size_t bytes) {
   kiln_pack_store *store = slot->store;
   kiln__packed *p, *none = NULL;
   KILN_TRY(find(store, pack, t, &p));
   if (!p) {
-    KILN_TRY(make(store, pack, t, bytes, &p));
+    KILN_TRY(make(call, store, pack, t, bytes, &p));
     KILN_TRY(add(store, t, &p));
   }
   if (!__atomic_compare_exchange_n(&slot->kept, &none, p, false, __ATOMIC_ACQ_REL,
@@ -270,12 +297,12 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
     *out_data = kept->copy;
     return NULL;
   }
-  if (!kiln_pack_bytes(pack, out_bytes)) return kiln_status_oom();
+  KILN_TRY(bytes_of(call, pack, out_bytes));
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
   kiln_kernel_pack same = *pack;
   same.input = 0;
   if (slot && !kept && may_keep(t)) {
-    KILN_TRY(keep(slot, &same, t, *out_bytes));
+    KILN_TRY(keep(call, slot, &same, t, *out_bytes));
     kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
     if (is_of(kept, t)) {
       *out_data = kept->copy;
@@ -284,7 +311,9 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
   }
   *out_own = kiln_cache_alloc(&call->cache, *out_bytes);
   if (!*out_own) return kiln_status_oom();
-  kiln_pack_copy(pack, kiln_tensor_data(t), *out_own);
+  kiln_status *status = fill(call, pack, kiln_tensor_data(t), *out_own);
+  if (status) kiln_cache_free(&call->cache, *out_own, *out_bytes);
+  if (status) *out_own = NULL;
   *out_data = *out_own;
-  return NULL;
+  return status;
 }

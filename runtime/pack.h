@@ -30,9 +30,9 @@ typedef struct kiln_pack_slot {
 } kiln_pack_slot;
 void kiln_pack_slot_release(kiln_pack_slot *slot);
 
-/* What the kernel reads for tensor `t`; `slot` is NULL where nothing is to be kept. *out_own:
- * memory of the call's cache, *out_bytes of it, which the caller gives back after the kernel has
- * run; NULL: it is kept. */
+/* What the kernel reads for tensor `t`, copied or transformed; `slot` is NULL where nothing is to
+ * be kept. *out_own: memory of the call's cache, *out_bytes of it, which the caller gives back
+ * after the kernel has run; NULL: it is kept. */
 kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                             kiln_tensor *t, const void **out_data, void **out_own,
                             size_t *out_bytes) KILN_MUST_USE;

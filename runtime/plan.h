@@ -35,6 +35,7 @@
 #include "runtime/guard.h"
 #include "runtime/kernel.h"
 #include "runtime/kernel_shape.h"
+#include "runtime/kernels/heavy/winograd.h"
 #include "runtime/pack.h"
 #include "runtime/record.h"
 #include "runtime/source.h"
@@ -118,6 +119,20 @@ typedef struct kiln_group_pack {
 } kiln_group_pack;
 enum { KILN_GROUP_PACKS = 4 };
 
+/* Of a group whose convolution runs by Winograd's kernels: what fn computes from the convolution's
+ * result, its last input, goes over complete rows of that in place. */
+typedef struct kiln_group_winograd {
+  kiln_winograd problem;
+  kiln_winograd_machine machine;
+  kiln_winograd_form form;
+  bool alone;            /* fn has nothing to do */
+  int image, weight;     /* operands */
+  int given;             /* fn's input that is the convolution's result */
+  int64_t row_units;     /* of the grid's first axis, for a row of an image */
+  kiln_kernel_pack pack; /* the weight's transform */
+  kiln_pack_slot *slot;  /* keeps it; NULL: nothing does */
+} kiln_group_winograd;
+
 typedef struct kiln_group {
   const char *name; /* "TensorExprGroup_0" */
   const kiln_device *device;
@@ -136,7 +151,8 @@ typedef struct kiln_group {
   int symbols_at;               /* in the frame's symbols */
   int pack_count;               /* at most KILN_GROUP_PACKS */
   const kiln_group_pack *packs;
-  uint32_t runs; /* a counter */
+  const kiln_group_winograd *winograd; /* NULL: fn computes all */
+  uint32_t runs;                       /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the

@@ -104,14 +104,40 @@ void *kiln__type_table_alloc(kiln_type_table *table, size_t size) {
   return block;
 }
 
+/* -- Layouts -- */
+
+void kiln_physical_order(kiln_physical physical, int rank, int *out_order) {
+  const bool last = physical == KILN_PHYSICAL_CHANNELS_LAST && rank > 2;
+  for (int i = 0; i < rank; i++) out_order[i] = !last || i == 0 ? i : i == rank - 1 ? 1 : i + 1;
+}
+
+void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *sizes,
+                           int64_t *out_strides) {
+  int order[KILN_MAX_RANK];
+  int64_t step = 1;
+  kiln_physical_order(physical, rank, order);
+  for (int i = rank - 1; i >= 0; i--) {
+    out_strides[order[i]] = step;
+    step *= sizes[order[i]];
+  }
+}
+
+void kiln_tensor_detail_strides(const kiln_tensor_detail *d, int64_t *out_strides) {
+  if (d->physical) {
+    kiln_physical_strides((kiln_physical)d->physical, d->rank, d->sizes, out_strides);
+  } else if (d->rank > 0) {
+    memcpy(out_strides, d->strides, sizeof *out_strides * (size_t)d->rank);
+  }
+}
+
 /* -- Interning -- */
 
 static bool same_detail(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
   if (!a || !b) return a == b;
   if (a->dtype != b->dtype || a->rank != b->rank || a->requires_grad != b->requires_grad ||
       a->undefined != b->undefined || a->device != b->device ||
-      a->device_index != b->device_index || a->has_strides != b->has_strides ||
-      a->dims != b->dims) {
+      a->device_index != b->device_index || a->physical != b->physical ||
+      a->has_strides != b->has_strides || a->dims != b->dims) {
     return false;
   }
   if (a->rank <= 0) return true;
@@ -125,6 +151,7 @@ static uint64_t hash_detail(uint64_t h, const kiln_tensor_detail *d) {
   h = kiln_hash_mix(h, (uint64_t)d->rank);
   h = kiln_hash_mix(h, (uint64_t)(d->requires_grad * 64 + d->undefined * 8 + d->has_strides));
   h = kiln_hash_mix(h, (uint64_t)(d->device * 65536 + d->device_index));
+  h = kiln_hash_mix(h, (uint64_t)d->physical);
   for (int i = 0; i < d->rank; i++) {
     h = kiln_hash_mix(h, (uint64_t)d->sizes[i]);
     if (d->has_strides) h = kiln_hash_mix(h, (uint64_t)d->strides[i]);

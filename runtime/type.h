@@ -53,6 +53,22 @@ typedef enum kiln_type_kind {
   KILN_TYPE_VAR, /* a type variable of a schema: "t", "tVal" */
 } kiln_type_kind;
 
+/* How a value lies in memory between groups of an optimised graph, apart from its strides, which
+ * are those that PyTorch would give it: STRIDED as they say; CHANNELS_LAST with dimension 1 as the
+ * innermost, for dimensions 0, 2, 3 .., 1. Nothing but groups and kiln::to_layout may see another
+ * layout than STRIDED. */
+typedef enum kiln_physical {
+  KILN_PHYSICAL_STRIDED,
+  KILN_PHYSICAL_CHANNELS_LAST,
+  KILN_PHYSICAL__COUNT,
+} kiln_physical;
+const char *kiln_physical_name(int physical);
+/* Its dimensions from the outermost in memory to the innermost. */
+void kiln_physical_order(kiln_physical physical, int rank, int *out_order);
+/* Strides of a dense tensor that lies so. */
+void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *sizes,
+                           int64_t *out_strides);
+
 /* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Flags: -1 unknown,
  * 0, 1. */
 enum { KILN_MAX_RANK = 64 };
@@ -62,11 +78,14 @@ typedef struct kiln_tensor_detail {
   int8_t requires_grad;
   int8_t undefined;
   int8_t device;                   /* kiln_device_kind, -1 unknown */
+  int8_t physical;                 /* kiln_physical */
   int16_t device_index;            /* -1: none */
   bool has_strides;                /* strides[] may hold KILN_DIM_UNKNOWN one by one */
   const kiln_dim *sizes, *strides; /* [rank] */
   const kiln_dims *dims;           /* of their expressions; may be NULL where they have none */
 } kiln_tensor_detail;
+/* Where the elements of a tensor of numbers lie: as its layout has them. */
+void kiln_tensor_detail_strides(const kiln_tensor_detail *detail, int64_t *out_strides);
 #define KILN_TENSOR_DETAIL_ANY                    \
   ((kiln_tensor_detail){.dtype = KILN_DTYPE_NONE, \
                         .rank = -1,               \

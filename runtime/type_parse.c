@@ -163,9 +163,21 @@ static kiln_status *parse_dim(parser *p, tensor_parts *t) {
   return NULL;
 }
 
+static kiln_status *parse_layout(parser *p, kiln_tensor_detail *d) {
+  const kiln_str name = take_name(p);
+  for (int i = 0; i < KILN_PHYSICAL__COUNT; i++) {
+    if (!kiln_str_is(name, kiln_physical_name(i))) continue;
+    d->physical = (int8_t)i;
+    return NULL;
+  }
+  p->c.at = name.data;
+  return fail(p, "a layout (strided, channels_last)");
+}
+
 static kiln_status *parse_item(parser *p, tensor_parts *t) {
   if (kiln_cursor_accept(&p->c, "strides=[")) return parse_strides(p, t);
   if (kiln_cursor_accept(&p->c, "device=")) return parse_device(p, &t->detail);
+  if (kiln_cursor_accept(&p->c, "layout=")) return parse_layout(p, &t->detail);
   if (!kiln_cursor_accept(&p->c, "requires_grad=")) return parse_dim(p, t);
   int64_t flag = 0;
   KILN_TRY(take_number(p, &flag));

@@ -66,6 +66,10 @@ static bool print_flags(kiln_text *text, const kiln_tensor_detail *d, const char
   return some;
 }
 
+const char *kiln_physical_name(int physical) {
+  return physical == KILN_PHYSICAL_CHANNELS_LAST ? "channels_last" : "strided";
+}
+
 void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int verbosity) {
   bool has_dtype = d->dtype != KILN_DTYPE_NONE;
   if (has_dtype) kiln_text_puts(text, kiln_dtype_ir_name((kiln_dtype)d->dtype));
@@ -78,6 +82,7 @@ void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int 
       print_dims(text, d, d->strides, verbosity >= 4);
       kiln_text_putc(text, ']');
     }
+    if (d->physical) kiln_text_printf(text, ", layout=%s", kiln_physical_name(d->physical));
     if (verbosity >= 3) print_flags(text, d, d->rank > 0 ? ", " : "");
     kiln_text_putc(text, ')');
   } else if (d->rank < 0 && verbosity >= 3) {

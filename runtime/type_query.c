@@ -21,6 +21,7 @@ static bool tensor_is_subtype(const kiln_tensor_detail *sub, const kiln_tensor_d
       (sub->device != super->device || sub->device_index != super->device_index)) {
     return false;
   }
+  if (sub->physical != super->physical) return false;
   const int rank = super->rank;
   const bool same = sub->dims == super->dims;
   if (rank < 0) return true;

@@ -422,7 +422,7 @@ static LLVMValueRef load_field(const kiln__llvm_emitter *e, LLVMTypeRef type, LL
 
 LLVMValueRef kiln__llvm_emit_dim(const kiln__llvm_emitter *e, kiln_dim d) {
   if (kiln_dim_is_number(d)) return kiln__llvm_emit_index(e, d);
-  return e->steps[kiln_dim_results(e->kernel->values)[kiln_dim_symbol(0) - d]];
+  return e->steps[kiln_dim_results(e->kernel->values)[kiln_dim_symbol_number(d)]];
 }
 
 static LLVMValueRef emit_step(const kiln__llvm_emitter *e, const kiln_dim_step *step) {

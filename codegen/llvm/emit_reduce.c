@@ -1,12 +1,24 @@
 /* emit_reduce.c: what a loop reduces or carries: accumulators, and what they come to (emit_tree.c).
  */
+#include <string.h>
+
 #include "codegen/llvm/emit_state.h"
 
-enum { FEW_VECTORS = 16 }; /* that are filled without a loop */
+enum {
+  FEW_VECTORS = 16, /* that are filled without a loop */
+  FIND_VECTORS = 4  /* so many do not wait for each other, and are soon joined */
+};
 
 static bool in_strip(const tree *t, int i) { return is_strip(t, t->scopes.parent[i]); }
+static bool is_find(const tree *t, int i) {
+  return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
+}
+/* How many accumulators there are. What finds may have any number, as each place goes with its
+ * value. */
 static int vectors_of(const tree *t, int i) {
-  return in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
+  const int all = in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
+  if (!is_find(t, i)) return all;
+  return !in_strip(t, i) ? 1 : all < FIND_VECTORS ? all : FIND_VECTORS;
 }
 static LLVMValueRef vector_at(const tree *t, LLVMValueRef base, kiln_dtype dtype, int vector) {
   return offset_by(t->e, dtype, base, kiln__llvm_emit_index(t->e, vector * t->e->width));
@@ -64,29 +76,28 @@ static LLVMValueRef place_result(const tree *t, int i, LLVMValueRef places) {
   return LL->BuildCast(BUILD, LLVMSExt, places, type, "");
 }
 
-/* The first values of the accumulators from `at` on, in elements. */
-static void store_first(const tree *t, int i, bool find, LLVMValueRef at) {
+/* The first values of the accumulators from `at` on, in elements. Where what is found is no better
+ * than they are, it is all there is, and first in place 0. */
+static void store_first(const tree *t, int i, LLVMValueRef at) {
   const kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
   store_vector(t, offset_by(e, dtype, e->reductions[i], at), dtype, first_value(t, i));
-  if (!find) return;
+  if (!is_find(t, i)) return;
   const kiln_dtype places = place_dtype(t, i);
-  store_vector(t, offset_by(e, places, e->places[i], at), places, no_place(t, i));
+  store_vector(t, offset_by(e, places, e->places[i], at), places, number(t, places, 0, 0));
 }
 
 void kiln__llvm_begin_reduction(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
-  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
   const int count = vectors_of(t, i) * e->width;
   e->reductions[i] = kiln__llvm_emit_stack(e, operand_dtype(t, i), count);
-  if (find) e->places[i] = kiln__llvm_emit_stack(e, place_dtype(t, i), count);
+  if (is_find(t, i)) e->places[i] = kiln__llvm_emit_stack(e, place_dtype(t, i), count);
   if (vectors_of(t, i) <= FEW_VECTORS) { /* compile faster than a loop */
-    for (int at = 0; at < count; at += e->width)
-      store_first(t, i, find, kiln__llvm_emit_index(e, at));
+    for (int at = 0; at < count; at += e->width) store_first(t, i, kiln__llvm_emit_index(e, at));
     return;
   }
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  store_first(t, i, find, l.counter);
+  store_first(t, i, l.counter);
   loop_end(e, l, e->width, kiln__llvm_emit_index(e, count));
 }
 
@@ -114,53 +125,57 @@ static LLVMValueRef iterations_of(const tree *t, int i) {
   return binary(e, LLVMAdd, at, lanes);
 }
 
-/* Whether x, at places k, is to be taken instead of the best, at places b. */
-static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef k, LLVMValueRef best,
-                           LLVMValueRef b) {
+/* Whether x is to be taken instead of the best, whose place is before its own. */
+static LLVMValueRef beyond(const tree *t, int i, LLVMValueRef x, LLVMValueRef best) {
   const kiln__llvm_emitter *e = t->e;
   const kiln_dtype dtype = operand_dtype(t, i);
   const bool most = t->nest->body.data[i].op == KILN_LOOP_argmax;
-  LLVMValueRef earlier = LL->BuildICmp(BUILD, LLVMIntSLT, k, b, "");
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F) {
     const bool is_unsigned = dtype == KILN_DTYPE_U8;
-    const LLVMIntPredicate p =
-        most ? (is_unsigned ? LLVMIntUGT : LLVMIntSGT) : (is_unsigned ? LLVMIntULT : LLVMIntSLT);
-    LLVMValueRef equal = LL->BuildICmp(BUILD, LLVMIntEQ, x, best, "");
-    return binary(e, LLVMOr, LL->BuildICmp(BUILD, p, x, best, ""),
-                  binary(e, LLVMAnd, equal, earlier));
+    return LL->BuildICmp(
+        BUILD,
+        most ? (is_unsigned ? LLVMIntUGT : LLVMIntSGT) : (is_unsigned ? LLVMIntULT : LLVMIntSLT), x,
+        best, "");
   }
-  LLVMValueRef x_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, x, x, "");
-  LLVMValueRef best_nan = LL->BuildFCmp(BUILD, LLVMRealUNO, best, best, "");
-  LLVMValueRef beyond = LL->BuildFCmp(BUILD, most ? LLVMRealOGT : LLVMRealOLT, x, best, "");
-  LLVMValueRef equal = LL->BuildFCmp(BUILD, LLVMRealOEQ, x, best, "");
-  equal = binary(e, LLVMOr, equal, binary(e, LLVMAnd, x_nan, best_nan));
-  LLVMValueRef best_is = LL->BuildFCmp(BUILD, LLVMRealORD, best, best, "");
-  LLVMValueRef first_nan = binary(e, LLVMAnd, x_nan, best_is);
-  return binary(e, LLVMOr, binary(e, LLVMOr, beyond, first_nan),
-                binary(e, LLVMAnd, equal, earlier));
+  return binary(e, LLVMAnd, /* NaN is taken for any number, and none for a NaN */
+                LL->BuildFCmp(BUILD, most ? LLVMRealUGT : LLVMRealULT, x, best, ""),
+                LL->BuildFCmp(BUILD, LLVMRealORD, best, best, ""));
 }
 
 /* Where the accumulators of the iterations lie, in elements. */
 static LLVMValueRef lane_at(const tree *t, int i, const place *p) {
   const kiln__llvm_emitter *e = t->e;
+  const int count = vectors_of(t, i) * e->width;
+  if (is_find(t, i) && !in_strip(t, i)) return kiln__llvm_emit_index(e, 0);
+  if (is_find(t, i)) return binary(e, LLVMAnd, p->lane, kiln__llvm_emit_index(e, count - 1));
   if (in_strip(t, i)) return p->lane;
   LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
   LLVMValueRef lane = binary(e, LLVMAnd, iteration_of(t, i), lanes);
   return binary(e, LLVMMul, lane, kiln__llvm_emit_index(e, e->width));
 }
 
-static void find(const tree *t, int i, LLVMValueRef x, LLVMValueRef at, LLVMValueRef lane,
-                 LLVMValueRef mask) {
+/* The better one of the two; of floats by the machine's own instruction and what is known of x
+ * alone, so that the next iteration does not wait for `take`. */
+static LLVMValueRef better(const tree *t, int i, LLVMValueRef x, LLVMValueRef best,
+                           LLVMValueRef take) {
+  const kiln__llvm_emitter *e = t->e;
+  const bool most = t->nest->body.data[i].op == KILN_LOOP_argmax;
+  if (kiln_loop_class(operand_dtype(t, i)) != KILN_LOOP_CLASS_F)
+    return LL->BuildSelect(BUILD, take, x, best, "");
+  LLVMValueRef more = LL->BuildFCmp(BUILD, most ? LLVMRealOGT : LLVMRealOLT, x, best, "");
+  LLVMValueRef nan = LL->BuildFCmp(BUILD, LLVMRealUNO, x, x, "");
+  return LL->BuildSelect(BUILD, nan, x, LL->BuildSelect(BUILD, more, x, best, ""), "");
+}
+
+static void find(const tree *t, int i, LLVMValueRef x, LLVMValueRef at, LLVMValueRef lane) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i);
-  const kiln_dtype of_places = place_dtype(t, i);
+  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
   LLVMValueRef place_at = offset_by(e, of_places, e->places[i], lane);
-  LLVMValueRef old = load_vector(t, at, dtype), now = iterations_of(t, i);
-  LLVMValueRef places = load_vector(t, place_at, of_places);
-  if (mask) now = LL->BuildSelect(BUILD, mask, now, no_place(t, i), "");
-  LLVMValueRef take = better(t, i, x, now, old, places);
-  store_vector(t, at, dtype, LL->BuildSelect(BUILD, take, x, old, ""));
-  store_vector(t, place_at, of_places, LL->BuildSelect(BUILD, take, now, places, ""));
+  LLVMValueRef old = load_vector(t, at, dtype), places = load_vector(t, place_at, of_places);
+  LLVMValueRef take = beyond(t, i, x, old);
+  store_vector(t, at, dtype, better(t, i, x, old, take));
+  store_vector(t, place_at, of_places,
+               LL->BuildSelect(BUILD, take, iterations_of(t, i), places, ""));
 }
 
 void kiln__llvm_accumulate(const tree *t, int i, const place *p) {
@@ -173,8 +188,8 @@ void kiln__llvm_accumulate(const tree *t, int i, const place *p) {
   LLVMValueRef x = e->values[inst->args[0]], y = inst->args[1] < 0 ? x : e->values[inst->args[1]];
   if (mask) x = LL->BuildSelect(BUILD, mask, x, first_value(t, i), "");
   if (mask) y = LL->BuildSelect(BUILD, mask, y, first_value(t, i), "");
-  if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND) {
-    find(t, i, x, at, lane, mask);
+  if (is_find(t, i)) {
+    find(t, i, x, at, lane);
     return;
   }
   LLVMValueRef old = load_vector(t, at, dtype);
@@ -202,19 +217,6 @@ static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
                                 "");
 }
 
-/* x and its places k, and others: what the two give. */
-static void join(const tree *t, int i, LLVMValueRef *x, LLVMValueRef *k, LLVMValueRef other,
-                 LLVMValueRef places) {
-  kiln__llvm_emitter *e = t->e;
-  if (!places) {
-    *x = kiln__llvm_emit_join(e, t->nest->body.data[i].op, operand_dtype(t, i), *x, other);
-    return;
-  }
-  LLVMValueRef take = better(t, i, other, places, *x, *k);
-  *x = LL->BuildSelect(BUILD, take, other, *x, "");
-  *k = LL->BuildSelect(BUILD, take, places, *k, "");
-}
-
 /* How many accumulators have an iteration, as far as is known: the others change no bit. */
 static int used_of(const tree *t, int i) {
   int64_t count = 1;
@@ -229,86 +231,106 @@ static int used_of(const tree *t, int i) {
 
 /* The first `count` elements of the accumulators take in those `way` further, a vector at a time.
  */
-static void fold_by(const tree *t, int i, bool find, LLVMValueRef way, LLVMValueRef count) {
+static void fold_by(const tree *t, int i, LLVMValueRef way, LLVMValueRef count) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
+  const kiln_dtype dtype = operand_dtype(t, i);
   loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
-  LLVMValueRef far = binary(e, LLVMAdd, l.counter, way), k = NULL, place_at = NULL, places = NULL;
+  LLVMValueRef far = binary(e, LLVMAdd, l.counter, way);
   LLVMValueRef at = offset_by(e, dtype, e->reductions[i], l.counter);
   LLVMValueRef x = load_vector(t, at, dtype);
   LLVMValueRef other = load_vector(t, offset_by(e, dtype, e->reductions[i], far), dtype);
-  if (find) {
-    place_at = offset_by(e, of_places, e->places[i], l.counter);
-    k = load_vector(t, place_at, of_places);
-    places = load_vector(t, offset_by(e, of_places, e->places[i], far), of_places);
-  }
-  join(t, i, &x, &k, other, places);
-  store_vector(t, at, dtype, x);
-  if (find) store_vector(t, place_at, of_places, k);
+  store_vector(t, at, dtype, kiln__llvm_emit_join(e, t->nest->body.data[i].op, dtype, x, other));
   loop_end(e, l, e->width, count);
 }
 
-/* Accumulators become half as many, `halves` times, the first time `most` elements: in memory, by a
- * loop over the halves and one over the vectors of a half. */
-static void fold_halves(const tree *t, int i, bool find, int most, int halves) {
+/* Accumulators become half as many, until one is left: in memory, by a loop over the halves and one
+ * over the vectors of a half. */
+static void fold_halves(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
+  const int most = KILN_REDUCE_LANES / 2 * e->width, halves = __builtin_ctz(KILN_REDUCE_LANES);
   loop outer = loop_begin(e, kiln__llvm_emit_index(e, 0));
   LLVMValueRef way = binary(e, LLVMLShr, kiln__llvm_emit_index(e, most), outer.counter);
-  fold_by(t, i, find, way, way);
+  fold_by(t, i, way, way);
   loop_end(e, outer, 1, kiln__llvm_emit_index(e, halves));
 }
 
 /* Of vectors, `used` of which have an iteration. */
-static void fold_few(const tree *t, int i, bool find, int used) {
+static void fold_few(const tree *t, int i, int used) {
   const kiln__llvm_emitter *e = t->e;
   for (int half = KILN_REDUCE_LANES / 2; half > 0; half /= 2) {
     const int more = used - half < half ? used - half : half;
     if (more <= 0) continue;
-    fold_by(t, i, find, kiln__llvm_emit_index(e, half * e->width),
+    fold_by(t, i, kiln__llvm_emit_index(e, half * e->width),
             kiln__llvm_emit_index(e, more * e->width));
   }
 }
 
-/* To one number, whose result goes to all lanes. What finds takes long to compile, so that most of
- * it is a loop. */
-static void fold_numbers(const tree *t, int i, bool find) {
+/* `count` vectors to one, whose lanes all have what they come to. */
+static LLVMValueRef fold_lanes(const tree *t, kiln_loop_opcode op, kiln_dtype dtype,
+                               LLVMValueRef *x, int all, int count) {
   kiln__llvm_emitter *e = t->e;
-  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
-  const int used = (used_of(t, i) + e->width - 1) / e->width;
-  LLVMValueRef x[KILN_REDUCE_LANES] = {0}, k[KILN_REDUCE_LANES] = {0};
-  const bool loops = find && used == vectors_of(t, i);
-  const int all = loops ? 1 : vectors_of(t, i), count = loops ? 1 : used;
-  if (loops)
-    fold_halves(t, i, true, KILN_REDUCE_LANES / 2, __builtin_ctz((unsigned)vectors_of(t, i)));
-  for (int v = 0; v < count; v++) {
-    x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
-    if (find) k[v] = load_vector(t, vector_at(t, e->places[i], of_places, v), of_places);
-  }
   for (int vectors = all / 2; vectors > 0; vectors /= 2) {
     for (int v = 0; v < vectors && v + vectors < count; v++)
-      join(t, i, &x[v], &k[v], x[v + vectors], k[v + vectors]);
+      x[v] = kiln__llvm_emit_join(e, op, dtype, x[v], x[v + vectors]);
   }
   for (int half = e->width / 2; half > 0; half /= 2)
-    join(t, i, &x[0], &k[0], moved(t, x[0], half), find ? moved(t, k[0], half) : NULL);
-  e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, find ? k[0] : x[0], 0), e->width);
-  if (find) e->values[i] = place_result(t, i, e->values[i]);
+    x[0] = kiln__llvm_emit_join(e, op, dtype, x[0], moved(t, x[0], half));
+  return x[0];
+}
+
+/* The best value first, then the least of the places where it, or a NaN, is. */
+static LLVMValueRef fold_places(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i), of_places = place_dtype(t, i);
+  const bool is_float = kiln_loop_class(dtype) == KILN_LOOP_CLASS_F;
+  const bool most = t->nest->body.data[i].op == KILN_LOOP_argmax;
+  const int count = vectors_of(t, i);
+  LLVMValueRef x[FIND_VECTORS] = {0}, k[FIND_VECTORS];
+  for (int v = 0; v < count; v++)
+    x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
+  memcpy(k, x, sizeof k);
+  LLVMValueRef best = fold_lanes(t, most ? KILN_LOOP_amax : KILN_LOOP_amin, dtype, x, count, count);
+  for (int v = 0; v < count; v++) {
+    LLVMValueRef hit = is_float ? LL->BuildFCmp(BUILD, LLVMRealOEQ, k[v], best, "")
+                                : LL->BuildICmp(BUILD, LLVMIntEQ, k[v], best, "");
+    if (is_float) hit = binary(e, LLVMOr, hit, LL->BuildFCmp(BUILD, LLVMRealUNO, k[v], k[v], ""));
+    LLVMValueRef places = load_vector(t, vector_at(t, e->places[i], of_places, v), of_places);
+    k[v] = LL->BuildSelect(BUILD, hit, places, no_place(t, i), "");
+  }
+  return fold_lanes(t, KILN_LOOP_amin, of_places, k, count, count);
+}
+
+/* To one number, whose result goes to all lanes. */
+static void fold_numbers(const tree *t, int i) {
+  kiln__llvm_emitter *e = t->e;
+  const kiln_dtype dtype = operand_dtype(t, i);
+  const int count = (used_of(t, i) + e->width - 1) / e->width;
+  LLVMValueRef x[KILN_REDUCE_LANES] = {0};
+  for (int v = 0; v < count; v++)
+    x[v] = load_vector(t, vector_at(t, e->reductions[i], dtype, v), dtype);
+  x[0] = fold_lanes(t, t->nest->body.data[i].op, dtype, x, vectors_of(t, i), count);
+  e->values[i] = kiln__llvm_emit_splat(e, lane_of(e, x[0], 0), e->width);
 }
 
 /* To one vector. */
-static void fold_vectors(const tree *t, int i, bool find) {
+static void fold_vectors(const tree *t, int i) {
   kiln__llvm_emitter *e = t->e;
   if (used_of(t, i) == KILN_REDUCE_LANES) {
-    fold_halves(t, i, find, KILN_REDUCE_LANES / 2 * e->width, __builtin_ctz(KILN_REDUCE_LANES));
+    fold_halves(t, i);
   } else {
-    fold_few(t, i, find, used_of(t, i));
+    fold_few(t, i, used_of(t, i));
   }
-  e->values[i] = find ? place_result(t, i, load_vector(t, e->places[i], place_dtype(t, i)))
-                      : load_vector(t, e->reductions[i], operand_dtype(t, i));
+  e->values[i] = load_vector(t, e->reductions[i], operand_dtype(t, i));
 }
 
 void kiln__llvm_end_reduction(const tree *t, int i) {
-  const bool find = kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
-  (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i, find);
+  if (!is_find(t, i)) {
+    (in_strip(t, i) ? fold_numbers : fold_vectors)(t, i);
+  } else if (in_strip(t, i)) {
+    t->e->values[i] = place_result(t, i, fold_places(t, i));
+  } else {
+    t->e->values[i] = place_result(t, i, load_vector(t, t->e->places[i], place_dtype(t, i)));
+  }
 }
 
 /* The sums begin anew with accumulators of registers' own (`begin`), or go back to memory. */

@@ -15,31 +15,13 @@
  * step in turn: each waits for its last sum. Their number is the nest's, so that a row's bits do
  * not depend on the rows that it is summed with: boxes cut them anywhere. Of a part of a body's
  * columns, where it is no whole one, each vector is a tile. */
-#include "codegen/llvm/emit_state.h"
-#include "codegen/loop/schedule.h"
+#include "codegen/llvm/emit_tile.h"
 
 enum {
   CHAINS = 4, /* at most */
   BUSY = 8,   /* accumulators that keep the CPU busy */
   SHORT = 12  /* instructions behind a contraction that are emitted for each vector */
 };
-
-/* Which of a tile's loops an instruction moves with. */
-enum { ROWS = 1, VECTORS = 2, SUMS = 4 /* with a sum */, WANTED = 8 /* in the sums' loops */ };
-
-typedef struct tile {
-  const tree *t;
-  kiln__contraction c;
-  int begin, end;      /* its instructions; of a nest all */
-  int open;            /* of the body, the rows' loop; -1: the nest's */
-  int row_loop, inner; /* the rows', and the innermost one */
-  int rows, panel, vectors, chains, unroll;
-  bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
-  LLVMValueRef first, last; /* of the rows */
-  LLVMValueRef first_row;
-  /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
-  LLVMValueRef first_column, left;
-} tile;
 
 static size_t room_of(const kiln_loop_nest *nest, int rows, int64_t panel) {
   return (size_t)rows * (size_t)panel * (size_t)nest->body.count;
@@ -67,11 +49,6 @@ static LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int 
 }
 
 /* -- What moves -- */
-
-static bool is_outside(const tile *x, int i) {
-  return x->open < 0 && x->t->nest->body.data[i].op != KILN_LOOP_store &&
-         x->t->s->levels[i] <= x->row_loop;
-}
 
 static void find_moves(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
@@ -333,6 +310,10 @@ static void emit_known_element(const tile *x, int row, int vector) {
       e->values[i] = load_kept(e, inst->dtype, i, at);
     } else if (is_of_row(x, i)) {
       e->values[i] = values_at(x, e->tile_values, row, 0)[i];
+    } else if (is_kept_of_column(x, i)) {
+      e->values[i] = load_kept(e, inst->dtype, i, kiln__llvm_emit_index(e, vector * e->width));
+    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
+      continue;
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
     }
@@ -358,21 +339,15 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
     } else if (is_of_row(x, i)) {
       LLVMValueRef of = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, e->width));
       e->values[i] = load_kept(e, inst->dtype, i, of);
+    } else if (is_kept_of_column(x, i)) {
+      LLVMValueRef of = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
+      e->values[i] = load_kept(e, inst->dtype, i, of);
+    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
+      continue;
     } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
       kiln__llvm_emit_straight(x->t, i, &p);
     }
   }
-}
-
-/* Elements of the panel that the counter of its loop stands at. */
-static LLVMValueRef columns_left(const tile *x) {
-  const kiln__llvm_emitter *e = x->t->e;
-  const kiln_loop_tile *of = &x->t->nest->tile;
-  LLVMValueRef all = kiln__llvm_emit_index(e, x->panel);
-  if (x->left) return x->left;
-  if (x->open >= 0 || !of->columns) return all;
-  LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
-  return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
 }
 
 static void emit_behind(const tile *x) {
@@ -529,6 +504,7 @@ static void emit_row_loop(const tile *x) {
 
 static void emit_outer_loops(tile *x, int depth) {
   kiln__llvm_emitter *e = x->t->e;
+  if (depth == x->column_depth) kiln__llvm_emit_columns(x);
   if (depth == x->row_loop) {
     x->first = x->t->s->first[depth];
     x->last = x->t->s->last[depth];
@@ -550,6 +526,7 @@ static bool is_short_behind(const tile *x) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (i >= x->c.first_open && i <= x->c.end) continue;
     if (is_of_row(x, i) || is_outside(x, i)) continue;
+    if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) continue;
     if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
     count++;
   }
@@ -573,6 +550,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
     x.chains *= 2;
   }
   find_moves(&x);
+  kiln__llvm_find_columns(&x);
   x.short_behind = is_short_behind(&x);
   return x;
 }

@@ -25,6 +25,26 @@
       float: __builtin_copysignf((float)(x), (float)(y)), \
       double: __builtin_copysign((double)(x), (double)(y)))
 
+/* x, or a NaN where a is one: bits that are all set. Compilers make vectors of it in chains, where
+ * they make none of a second selection. */
+static inline float or_nan_f32(float x, float a) {
+  union {
+    float value;
+    int32_t bits;
+  } of_x = {x};
+  of_x.bits |= -(int32_t)(a != a);
+  return of_x.value;
+}
+static inline double or_nan_f64(double x, double a) {
+  union {
+    double value;
+    int64_t bits;
+  } of_x = {x};
+  of_x.bits |= -(int64_t)(a != a);
+  return of_x.value;
+}
+#define OR_NAN(x, a) _Generic((x), float: or_nan_f32, double: or_nan_f64)(x, a)
+
 /* One vector of the first cache in an iteration is held up by the jump. */
 #ifdef __clang__
 #define EVAL_UNROLL

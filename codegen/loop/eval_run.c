@@ -17,7 +17,7 @@ typedef struct running {
 } running;
 
 static int64_t number_of(const running *run, kiln_dim d) {
-  return kiln_dim_is_number(d) ? d : run->symbols[kiln_dim_symbol(0) - d];
+  return kiln_dim_is_number(d) ? d : run->symbols[kiln_dim_symbol_number(d)];
 }
 
 static eval_copy_fn copy_of(const running *run, int size) {

@@ -75,32 +75,60 @@ int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int6
   return add_buffer(fn, dtype, rank, sizes, strides);
 }
 
-void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes,
+void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes, const int *order,
                         const kiln_loop_copy *copy) {
   kiln_loop_buffer *b = &fn->buffers.data[input];
   kiln_dim step = 1;
   KILN_ASSERT(input < fn->input_count);
   b->copy = copy;
-  for (int d = b->rank - 1; d >= 0; d--) {
+  for (int i = b->rank - 1; i >= 0; i--) {
+    const int d = order[i];
     b->sizes[d] = sizes[d];
     b->strides[d] = step;
     step = kiln_dim_product(fn->dims, step, sizes[d]);
   }
 }
 
-/* The last dimension's elements are the columns of one panel. */
+void kiln_loop_memory_order(const kiln_loop_buffer *b, int *out_order) {
+  for (int d = 0; d < b->rank; d++) {
+    int at = d;
+    for (; at > 0 && b->strides[out_order[at - 1]] < b->strides[d]; at--)
+      out_order[at] = out_order[at - 1];
+    out_order[at] = d;
+  }
+}
+
+/* Rows whose columns follow those of the row before, without zeros, are columns of one row. */
+static void join_columns(kiln_kernel_pack *p) {
+  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0 &&
+         p->columns_between == 0) {
+    const int d = p->rank - 1;
+    if (p->strides[d] != p->columns || p->between[d] != 0) return;
+    const int64_t there = p->sizes[d] - p->before[d] - p->after[d];
+    p->columns_before = p->before[d] * p->columns;
+    p->panel = p->sizes[d] * p->columns;
+    p->columns *= there;
+    p->sizes[d] = p->strides[d] = p->before[d] = p->after[d] = 0;
+    p->rank = d;
+  }
+}
+
+/* The elements of the dimension that lies innermost are the columns of one panel. */
 kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   const kiln_loop_buffer *b = &fn->buffers.data[input];
   const kiln_loop_copy *c = b->copy;
   const int last = b->rank - 1;
   kiln_kernel_pack pack = {.input = input, .item_size = kiln_loop_size(b->dtype), .rank = last};
-  for (int d = 0; d < b->rank; d++) {
+  int order[KILN_LOOP_MAX_RANK];
+  kiln_loop_memory_order(b, order);
+  for (int i = 0; i < b->rank; i++) {
+    const int d = order[i];
     int64_t step = c->strides[d];
     if (c->flipped[d]) {
       pack.offset += (c->sizes[d] - 1) * step;
       step = -step;
     }
-    if (d == last) {
+    if (i == last) {
       pack.columns = c->sizes[d];
       pack.column = step;
       pack.panel = b->sizes[d];
@@ -108,12 +136,13 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
       pack.columns_between = c->between[d];
       continue;
     }
-    pack.sizes[d] = b->sizes[d];
-    pack.strides[d] = step;
-    pack.before[d] = c->before[d];
-    pack.between[d] = c->between[d];
-    pack.after[d] = b->sizes[d] - c->before[d] - (c->sizes[d] - 1) * (c->between[d] + 1) - 1;
+    pack.sizes[i] = b->sizes[d];
+    pack.strides[i] = step;
+    pack.before[i] = c->before[d];
+    pack.between[i] = c->between[d];
+    pack.after[i] = b->sizes[d] - c->before[d] - (c->sizes[d] - 1) * (c->between[d] + 1) - 1;
   }
+  join_columns(&pack);
   return pack;
 }
 

@@ -153,7 +153,7 @@ typedef struct kiln_loop_nest {
 
 /* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
  * between them, which whoever calls it makes. The elements of a flipped dimension
- * come last first. All are numbers, and the copy is contiguous. */
+ * come last first. All are numbers, and the copy is dense: its dimensions lie in some order. */
 typedef struct kiln_loop_copy {
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];  /* of the input */
   kiln_dim before[KILN_LOOP_MAX_RANK], between[KILN_LOOP_MAX_RANK]; /* zeros */
@@ -185,9 +185,13 @@ int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int6
                         const int64_t *strides);
 int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int64_t *sizes,
                          const int64_t *strides);
-/* That the kernel reads a copy of the input: its rank, sizes and strides; `copy` lives as long. */
-void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes,
+/* That the kernel reads a copy of the input: its rank and sizes, and its dimensions from the
+ * outermost in memory to the innermost; `copy` lives as long. */
+void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes, const int *order,
                         const kiln_loop_copy *copy);
+/* Its dimensions from the one whose elements lie furthest apart to the one whose lie nearest, as
+ * they come where steps are alike; strides are numbers. */
+void kiln_loop_memory_order(const kiln_loop_buffer *buffer, int *out_order);
 /* The input's copy as those who call the kernel make it. */
 kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input);
 /* Memory of one iteration of a nest: what it stores in one loop of its body and loads in another.

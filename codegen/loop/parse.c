@@ -68,6 +68,15 @@ static kiln_status *parse_dim(parser *p, kiln_dim *out) {
   return NULL;
 }
 
+static kiln_status *parse_order(parser *p) {
+  kiln_str rest = kiln_cursor_rest(&p->c);
+  kiln_dim_order order;
+  if (!kiln_dim_order_parse(p->fn->dims, &rest, &order)) FAIL(p, "s0 <= 64 was expected");
+  if (!kiln_dims_assume(p->fn->dims, order)) FAIL(p, "too much is said of symbols");
+  p->c.at = p->c.end - rest.len;
+  return NULL;
+}
+
 static kiln_status *parse_dims(parser *p, int *count, kiln_dim *dims) {
   KILN_TRY(expect(p, '['));
   for (*count = 0; !kiln_cursor_accept(&p->c, "]"); ++*count) {
@@ -271,7 +280,9 @@ kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **ou
   KILN_TRY(expect(&p, '{'));
   while (!kiln_cursor_accept(&p.c, "}")) {
     word = next_word(&p);
-    if (kiln_str_is(word, "in")) {
+    if (kiln_str_is(word, "where")) {
+      KILN_TRY(parse_order(&p));
+    } else if (kiln_str_is(word, "in")) {
       KILN_TRY(parse_buffer(&p, INPUT));
     } else if (kiln_str_is(word, "out")) {
       KILN_TRY(parse_buffer(&p, OUTPUT));
@@ -282,7 +293,7 @@ kiln_status *kiln_loop_parse(kiln_str text, kiln_arena *arena, kiln_loop_fn **ou
     } else if (kiln_str_is(word, "nest")) {
       KILN_TRY(parse_nest(&p));
     } else {
-      FAIL(&p, "in, out, local, scalar or nest was expected, not '" KILN_STR_FMT "'",
+      FAIL(&p, "where, in, out, local, scalar or nest was expected, not '" KILN_STR_FMT "'",
            KILN_STR_ARG(word));
     }
   }

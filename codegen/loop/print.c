@@ -12,6 +12,8 @@
  *     }
  *   }
  *
+ * `where s0 <= 64` in front of all says what holds of symbols whenever the kernel runs.
+ *
  * Behind outputs stand local buffers, `local b2: f32[8] [1]`; a loop in a body is
  *
  *       reduce 8 {
@@ -141,6 +143,11 @@ static void print_copy(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {
   kiln_text text = kiln_text_in(arena);
   kiln_text_puts(&text, "kernel {\n");
+  for (int i = 0; i < kiln_dims_assumed(fn->dims); i++) {
+    kiln_text_puts(&text, "  where ");
+    kiln_dim_order_print(&text, fn->dims, kiln_dims_assumed_at(fn->dims, i));
+    kiln_text_putc(&text, '\n');
+  }
   for (int i = 0; i < fn->buffers.count; i++) {
     const kiln_loop_buffer *b = &fn->buffers.data[i];
     const int output = i - fn->input_count;

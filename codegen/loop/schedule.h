@@ -83,11 +83,11 @@ typedef struct kiln_machine {
   int ports;     /* additions of vectors, with products, that begin in a cycle; as many loads */
   int masks;     /* bytes of the least element of which some lanes can be read and written; 1: of
                   * all, and that costs no more; 0: of none */
-  int64_t l1_bytes, l2_bytes; /* data caches of a core */
+  int64_t l1_bytes, l2_bytes, l3_bytes; /* caches that a core reaches */
   int64_t line_bytes;
 } kiln_machine;
 /* Of this process's CPU and instruction set; `text` (the flag machine) overrides: "lanes=8,
- * registers=16, ports=2, masks=0, l1=32768, l2=524288, line=64", any of them.
+ * registers=16, ports=2, masks=0, l1=32768, l2=524288, l3=33554432, line=64", any of them.
  * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;

@@ -32,6 +32,7 @@ static const struct {
     {"masks", 0, 8, offsetof(kiln_machine, masks), false},
     {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
     {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
+    {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
     {"line", 1, 4096, offsetof(kiln_machine, line_bytes), true},
 };
 
@@ -60,7 +61,7 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
                         "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), l1, l2, line",
+                        "masks (to 8), l1, l2, l3, line",
                         KILN_STR_ARG(name), (long long)value);
   }
   return NULL;
@@ -80,11 +81,19 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .masks = vectors[isa].masks,
                         .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                         .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
+                        .l3_bytes = cache_of(_SC_LEVEL3_CACHE_SIZE, 4 << 20),
                         .line_bytes = cache_of(_SC_LEVEL1_DCACHE_LINESIZE, 64)};
   return override(text, out);
 }
 
 /* -- Contractions -- */
+
+enum {
+  LATENCY = 4 /* of a sum, in cycles */,
+  MOST_VECTORS = 4,
+  LONG = 512 /* what a symbol is taken for */
+};
+static const double NEAR = 1.002; /* what takes as long */
 
 /* Which loops of a nest move the operands of its contractions. */
 typedef struct operands {
@@ -129,8 +138,8 @@ static int64_t number_or(kiln_dim d, int64_t otherwise) {
   return kiln_dim_is_number(d) ? d : otherwise;
 }
 
-/* The loop with most iterations of those that the one operand alone moves with; of columns one
- * along which results lie, if there is one. -1: none. */
+/* The loop with most iterations of those that the one operand alone moves with, the innermost of
+ * several; of columns one along which results lie, if there is one. -1: none. */
 static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, bool columns) {
   int best = -1;
   bool lies = false;
@@ -143,7 +152,7 @@ static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, b
       along |= inst->op == KILN_LOOP_store && inst->strides[d] == 1;
     }
     const int64_t count = number_or(nest->extents[d], INT64_MAX);
-    if (best >= 0 && (lies > along || (lies == along && count <= most))) continue;
+    if (best >= 0 && (lies > along || (lies == along && count < most))) continue;
     best = d;
     most = count;
     lies = along;
@@ -151,23 +160,58 @@ static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, b
   return best;
 }
 
-/* Vectors of a panel: as many as lanes waste little of the last one. */
-static int vectors_for(int64_t columns, int width, int most) {
-  int best = most;
-  int64_t least = INT64_MAX;
-  for (int v = most; v >= 1; v--) {
-    const int64_t vectors = (columns + width - 1) / width, panels = (vectors + v - 1) / v;
-    /* A panel costs its vectors, and the other operand's elements, as much as one vector. */
-    const int64_t cost = panels * (v + 1);
-    if (cost < least) {
-      least = cost;
-      best = v;
+/* Cycles of a tile for a product of one vector: as many as `ports` sums begin in each, and as many
+ * loads; but a panel's vectors come from the second cache, one in each. A row's element is a load
+ * for all its vectors, or one for each where it is a vector too. */
+static double cycles_of(int vectors, int rows, int ports, bool both) {
+  const double chains = vectors * rows, loads = vectors + (both ? chains : rows) / ports;
+  return fmax(1.0 / ports, fmax(loads / chains, (double)LATENCY / chains));
+}
+
+/* The same of `count` rows, in tiles. */
+static double cycles_of_rows(int vectors, int rows, int64_t count, int ports, bool both) {
+  const int left = (int)(count % rows);
+  double cycles = (double)(count - left) * cycles_of(vectors, rows, ports, both);
+  if (left) cycles += left * cycles_of(vectors, left, ports, both);
+  return cycles;
+}
+
+typedef struct tile_shape {
+  int vectors, rows;
+} tile_shape;
+
+/* Rows whose accumulators are in registers with the vectors and an element of the other operand,
+ * and some that LLVM takes for addresses of rows; half of them where each row has vectors of its
+ * own. */
+static int most_rows(int vectors, int registers, bool both) {
+  const int fitting = (registers - 1 - vectors) / vectors;
+  const int kept = (both ? registers / 2 : registers * 13 / 16) / vectors;
+  const int rows = fitting < kept ? fitting : kept;
+  return rows > KILN_SCHEDULE_MAX_ROWS ? KILN_SCHEDULE_MAX_ROWS : rows < 1 ? 1 : rows;
+}
+
+/* Of tiles that take as long the one that reads least. */
+static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
+                            bool both) {
+  const int64_t vectors = (columns + width - 1) / width;
+  tile_shape best = {1, 1};
+  double least = INFINITY, reads = INFINITY;
+  for (int v = 1; v <= MOST_VECTORS && v <= vectors; v++) {
+    const int most = most_rows(v, m->registers, both);
+    if (v > 1 && (m->registers - 1 - v) / v < 1) break;
+    for (int r = most < rows ? most : (int)rows; r >= 1; r--) {
+      const int left = (int)(vectors % v);
+      double cycles = (double)(vectors - left) * cycles_of_rows(v, r, rows, m->ports, both);
+      if (left) cycles += left * cycles_of_rows(left, r, rows, m->ports, both);
+      const double loads = (double)(v + r) / (v * r);
+      if (cycles > least * NEAR || (cycles > least / NEAR && loads >= reads)) continue;
+      if (cycles < least) least = cycles;
+      reads = loads;
+      best = (tile_shape){v, r};
     }
   }
   return best;
 }
-
-enum { EVEN_TILES = 8 };
 
 /* Panels that stand inside of the rows' loop: what they read stays in half of the L2 cache while
  * all rows go over it. They are cut evenly, if they can be. */
@@ -187,57 +231,80 @@ static int strip_for(const kiln_loop_nest *nest, int load, int64_t panel, int64_
   return (int)most;
 }
 
+/* Which loops are columns and rows, and which operand is read in vectors. */
+typedef struct sides {
+  int column, row;
+  int load;        /* that operand's */
+  bool is_swapped; /* it is the first one */
+  bool both;       /* the other one is read in vectors too */
+} sides;
+
+static bool stores_along(const kiln_loop_nest *nest, int loop) {
+  bool along = false;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    along |= loop >= 0 && inst->op == KILN_LOOP_store && inst->strides[loop] == 1;
+  }
+  return along;
+}
+
+/* Windows over one channel, channels last: both operands move with the channels, and pixels are the
+ * rows. */
+static bool find_alike(const kiln_loop_nest *nest, const operands *o, sides *out) {
+  const int of_first = best_loop(nest, o->first, o->second, false);
+  const int of_second = best_loop(nest, o->second, o->first, false);
+  *out = (sides){.column = -1, .row = of_first, .load = o->second_load, .both = true};
+  if (of_first < 0) out->row = of_second, out->load = o->first_load;
+  for (int d = 0; d < nest->rank; d++)
+    if ((o->first & o->second) >> d & 1 && stores_along(nest, d)) out->column = d;
+  return out->column >= 0 && out->row >= 0;
+}
+
+/* The columns are those along which the result lies. */
+static bool find_sides(const kiln_loop_nest *nest, const operands *o, sides *out) {
+  const int column = best_loop(nest, o->second, o->first, true);
+  const int swapped = best_loop(nest, o->first, o->second, true);
+  *out = (sides){.column = column, .load = o->second_load};
+  out->is_swapped = !stores_along(nest, column) && stores_along(nest, swapped);
+  out->row = best_loop(nest, o->first, o->second, false);
+  if (out->is_swapped) {
+    out->column = swapped;
+    out->load = o->first_load;
+    out->row = best_loop(nest, o->second, o->first, false);
+    /* Windows over one channel: there is no loop that the weights alone move with. */
+    if (out->row < 0) out->row = best_loop(nest, o->first & ~(1u << swapped), o->second, false);
+  }
+  return (out->column >= 0 && out->row >= 0) || find_alike(nest, o, out);
+}
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
   operands o;
-  if (!find_operands(nest, &o)) return false;
-  int column = best_loop(nest, o.second, o.first, true),
-      row = best_loop(nest, o.first, o.second, false);
-  int load = o.second_load;
-  const int swapped = best_loop(nest, o.first, o.second, true);
-  /* The columns are those along which the result lies. */
-  bool along = false, along_swapped = false;
-  for (int i = 0; i < nest->body.count; i++) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op != KILN_LOOP_store) continue;
-    along |= column >= 0 && inst->strides[column] == 1;
-    along_swapped |= swapped >= 0 && inst->strides[swapped] == 1;
-  }
-  const bool is_swapped = !along && along_swapped;
-  if (is_swapped) {
-    column = swapped;
-    row = best_loop(nest, o.second, o.first, false);
-    load = o.first_load;
-    /* Windows over one channel: there is no loop that the weights alone move with. */
-    if (row < 0) row = best_loop(nest, o.first & ~(1u << column), o.second, false);
-  }
-  if (column < 0 || row < 0) return false;
-  if (!kiln_dim_is_number(nest->extents[column])) return false;
+  sides s;
+  if (!find_operands(nest, &o) || !find_sides(nest, &o, &s)) return false;
+  const kiln_dim columns = nest->extents[s.column];
+  if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
-  /* Accumulators, the vectors, and an element of the other operand. */
-  const int vectors = vectors_for(nest->extents[column], width, 3);
-  int rows = (m->registers - 1 - vectors) / vectors;
-  const int64_t count = number_or(nest->extents[row], INT64_MAX);
-  rows = rows < 1 ? 1 : rows > 8 ? 8 : rows; /* one, where registers are too few */
-  const int64_t tiles = count / rows + (count % rows != 0);
-  if (tiles < EVEN_TILES) rows = (int)((count + tiles - 1) / tiles); /* 5 rows: 3 and 2 */
-  const kiln_loop_inst *inst = &nest->body.data[load];
-  const bool lies = inst->strides[column] == 1 || (is_swapped && inst->strides[column] == 2) ||
+  const tile_shape shape =
+      shape_for(columns, number_or(nest->extents[s.row], LONG), width, m, s.both);
+  const kiln_loop_inst *inst = &nest->body.data[s.load];
+  const bool lies = inst->strides[s.column] == 1 ||
+                    (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
-  const int64_t panel = vectors * width, panels = nest->extents[column] / panel;
-  *out = (kiln_schedule_nest){.panel_loop = column,
+  const int64_t panel = shape.vectors * width;
+  *out = (kiln_schedule_nest){.panel_loop = s.column,
                               .panel = (int)panel,
                               .pack = lies ? -1 : inst->index,
-                              .tile_loop = row,
-                              .tile = rows};
-  if (is_swapped && lies) out->strip = strip_for(nest, load, panel, panels, m);
+                              .tile_loop = s.row,
+                              .tile = shape.rows};
+  if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }
 
 /* -- Contractions of the body -- */
 
-enum { MOST_ROWS = 72, LONG = 512 /* what a symbol is taken for */, LATENCY = 4 /* of a sum */ };
+enum { MOST_ROWS = 72 };
 
 /* A loop of the body whose iterations are results of contractions. */
 typedef struct product {
@@ -297,12 +364,6 @@ static int rows_for(int vectors, int registers) {
   return rows < 1 ? 1 : rows > 8 ? 8 : rows;
 }
 
-/* Cycles for a vector of a row. */
-static double cycles_of(int vectors, int rows, int ports) {
-  const double chains = vectors * rows, loads = (double)(vectors + rows) / ports / chains;
-  return fmax(1.0 / ports, fmax(loads, (double)LATENCY / chains));
-}
-
 /* Vectors that are left over are tiles of their own, with as many rows. */
 static int body_vectors(int64_t columns, int width, const kiln_machine *m) {
   const int64_t vectors = (columns + width - 1) / width;
@@ -311,8 +372,8 @@ static int body_vectors(int64_t columns, int width, const kiln_machine *m) {
   for (int v = 3; v >= 1; v--) {
     const int rows = rows_for(v, m->registers);
     const int64_t left = vectors % v;
-    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports) +
-                        (double)left * cycles_of(1, rows, m->ports);
+    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports, false) +
+                        (double)left * cycles_of(1, rows, m->ports, false);
     if (cost >= least) continue;
     least = cost;
     best = v;

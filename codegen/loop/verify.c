@@ -37,16 +37,22 @@ static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
   return NULL;
 }
 
-/* The last element of the input is in the copy, which lies without gaps. */
+/* The last element of the input is in the copy, which lies without gaps, dimensions in any order.
+ */
 static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
   const kiln_loop_copy *c = b->copy;
   int64_t step = 1;
+  int order[KILN_LOOP_MAX_RANK];
   if (b->rank == 0) REFUSE("a copy of a number");
-  for (int d = b->rank - 1; d >= 0; d--) {
+  for (int d = 0; d < b->rank; d++)
+    if (!kiln_dim_is_number(b->strides[d])) REFUSE("a copy of no number");
+  kiln_loop_memory_order(b, order);
+  for (int i = b->rank - 1; i >= 0; i--) {
+    const int d = order[i];
     const kiln_dim dims[] = {b->sizes[d],  c->sizes[d],   c->strides[d],
                              c->before[d], c->between[d], c->flipped[d]};
-    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
-      if (!kiln_dim_is_number(dims[i]) || dims[i] > INT64_C(1) << 40) REFUSE("a copy of no number");
+    for (size_t k = 0; k < sizeof dims / sizeof *dims; k++)
+      if (!kiln_dim_is_number(dims[k]) || dims[k] > INT64_C(1) << 40) REFUSE("a copy of no number");
     if (c->sizes[d] == 0 || c->flipped[d] > 1) REFUSE("a copy of nothing");
     const kiln_dim reach = kiln_dim_product(fn->dims, c->sizes[d] - 1, c->between[d] + 1);
     if (!kiln_dim_is_known(reach) || reach >= b->sizes[d] - c->before[d])

@@ -186,8 +186,16 @@ static kiln_ir_value *item_of_number(const trial *t) {
 /* -- Lists -- */
 
 static kiln_ir_value *len_of_list(const trial *t) {
-  const kiln_node *list = unwritten_list(t->pass, input(t, 0));
-  return list ? make_int(t->node, list->input_count) : NULL;
+  kiln_ir_value *v = input(t, 0);
+  const kiln_node *list = unwritten_list(t->pass, v);
+  if (list) return make_int(t->node, list->input_count);
+  if (!kiln_node_is(v->node, KILN_OP_size) || kiln_alias_has_writers(kiln_pass_alias(t->pass), v))
+    return NULL;
+  kiln_node *dim = kiln_node_create_id(t->node->graph, KILN_OP_dim);
+  dim->range = t->node->range;
+  kiln_node_add_input(dim, kiln_node_input(v->node, 0));
+  kiln_node_insert_before(dim, t->node);
+  return kiln_node_add_output(dim, kiln_type_basic(KILN_TYPE_INT));
 }
 static kiln_ir_value *item_of_list(const trial *t) {
   const kiln_node *list = unwritten_list(t->pass, input(t, 0));
@@ -360,7 +368,8 @@ static const struct {
     RULE(IntImplicit, item_of_number,
          "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i"),
     RULE(len_t, len_of_list,
-         "a: int; b: int | int aten::len(int[] prim::ListConstruct(a, b)) => 2"),
+         "a: int; b: int | int aten::len(int[] prim::ListConstruct(a, b)) => 2 / "
+         "x: Tensor | int aten::len(int[] aten::size(x)) => int aten::dim(x)"),
     RULE(__getitem___t, item_of_list,
          "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), 1) => b / "
          "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), -2) => a"),

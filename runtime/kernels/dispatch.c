@@ -15,12 +15,14 @@
    .load = kiln__load_##token,                           \
    .store = kiln__store_##token,                         \
    .reduce = kiln__reduce_##token,                       \
+   .places = kiln__places_##token,                       \
    .rows_f32 = &kiln__rows_f32_##token,                  \
    .rows_f64 = &kiln__rows_f64_##token,                  \
    .gemm_f32 = kiln__gemm_f32_##token,                   \
    .gemm_f64 = kiln__gemm_f64_##token,                   \
    .conv_f32 = kiln__conv_f32_##token,                   \
-   .conv_f64 = kiln__conv_f64_##token}
+   .conv_f64 = kiln__conv_f64_##token,                   \
+   .winograd = &kiln__winograd_##token}
 
 /* Those that the build's option isa asks for. */
 static const kiln_dispatch tables[] = {

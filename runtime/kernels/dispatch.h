@@ -16,6 +16,7 @@
 struct kiln_conv;
 struct kiln_conv_plan;
 struct kiln_conv_part;
+struct kiln_winograd_set;
 
 typedef enum kiln_ctype {
   KILN_CTYPE_BOOL,
@@ -76,6 +77,12 @@ typedef enum kiln_reduce_op {
 typedef void (*kiln_reduce_loop)(char *out, const char *src, int64_t rows, int64_t row_stride,
                                  int64_t columns, int64_t column_stride, const void *shift);
 
+/* places[c]: which row of column c, of rows >= 1, has its greatest or its least element: the first
+ * of equal ones, a NaN before all. values[c]: that element. The rows lie side by side, or the
+ * columns. Of 0 and -0 the value is not always KILN_REDUCE_MAX's. */
+typedef void (*kiln_place_loop)(int64_t *places, char *values, const char *src, int64_t rows,
+                                int64_t row_stride, int64_t columns, int64_t column_stride);
+
 /* Rows of n contiguous elements, F32 or F64. */
 typedef struct kiln_row_kernels {
   void (*softmax)(void *out, const void *in, int64_t n);
@@ -93,6 +100,7 @@ typedef struct kiln_dispatch {
   const kiln_cast_loop (*load)[KILN_CTYPE__COUNT];     /* [dtype]: to a compute type */
   const kiln_cast_loop (*store)[KILN_DTYPE__COUNT];    /* [ctype]: back */
   const kiln_reduce_loop (*reduce)[KILN_CTYPE__COUNT]; /* [kiln_reduce_op] */
+  const kiln_place_loop (*places)[KILN_CTYPE__COUNT];  /* [greatest]; NULL: not for that type */
   const kiln_row_kernels *rows_f32, *rows_f64;
   kiln_gemm_fn gemm_f32, gemm_f64;
   /* A part of a planned convolution, heavy/conv.h. */
@@ -100,6 +108,7 @@ typedef struct kiln_dispatch {
                    const struct kiln_conv_part *part, void *scratch);
   void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
                    const struct kiln_conv_part *part, void *scratch);
+  const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
 } kiln_dispatch;
 
 /* The table of an instruction set. Static. */

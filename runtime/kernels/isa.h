@@ -54,6 +54,7 @@
   extern const kiln_cast_loop kiln__load_##isa[KILN_DTYPE__COUNT][KILN_CTYPE__COUNT];       \
   extern const kiln_cast_loop kiln__store_##isa[KILN_CTYPE__COUNT][KILN_DTYPE__COUNT];      \
   extern const kiln_reduce_loop kiln__reduce_##isa[KILN_REDUCE__COUNT][KILN_CTYPE__COUNT];  \
+  extern const kiln_place_loop kiln__places_##isa[2][KILN_CTYPE__COUNT];                    \
   extern const kiln_row_kernels kiln__rows_f32_##isa, kiln__rows_f64_##isa;                 \
   void kiln__gemm_f32_##isa(const kiln_gemm_args *part, const kiln_gemm_plan *plan,         \
                             void *scratch);                                                 \
@@ -66,7 +67,8 @@
   void kiln__conv_f32_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
                             const struct kiln_conv_part *part, void *scratch);              \
   void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
-                            const struct kiln_conv_part *part, void *scratch)
+                            const struct kiln_conv_part *part, void *scratch);              \
+  extern const struct kiln_winograd_set kiln__winograd_##isa
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);
 KILN_ISA_DECLARE(avx512);

@@ -18,7 +18,7 @@ static int64_t dim_value_number(const char **at) {
 }
 
 static int64_t dim_value_atom(const char **at, const int64_t *symbols) {
-  if (**at == 's') {
+  if (**at == 's' || **at == 'n') {
     ++*at;
     return symbols[dim_value_number(at)];
   }

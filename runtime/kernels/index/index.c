@@ -229,53 +229,42 @@ typedef struct meeting_row {
   size_t item;
 } meeting_row;
 
-enum { GATHER_STEP = 8 };
-
-/* Whole steps of a gather, up to one that has an index out of bounds; `item` is a constant. */
-static inline __attribute__((always_inline)) int64_t gather_steps(const meeting_row *r,
-                                                                  size_t item) {
-  char *to = r->theirs;
-  int64_t i = 0;
-  for (; i + GATHER_STEP <= r->count; i += GATHER_STEP) {
-    const int64_t *at = r->index + i;
-    bool outside = false;
-    for (int k = 0; k < GATHER_STEP; k++) outside |= (uint64_t)at[k] >= (uint64_t)r->limit;
-    if (outside) break;
-    for (int k = 0; k < GATHER_STEP; k++, to += r->their_step) {
-      memcpy(to, r->mine + (i + k) * r->my_step + at[k] * r->by_index, item);
-    }
-  }
-  return i;
-}
-static int64_t gather_some(const meeting_row *r) {
-  switch (r->item) {
-    case 2: return gather_steps(r, 2);
-    case 4: return gather_steps(r, 4);
-    case 8: return gather_steps(r, 8);
-    default: return 0;
-  }
-}
-
 static bool is_within(const meeting_row *r, int64_t i) {
   return (uint64_t)r->index[i] < (uint64_t)r->limit;
 }
-/* Elements of a size that the compiler knows move to where they meet, or from there. */
-#define MOVE_ITEMS(bytes)                                                \
-  case bytes:                                                            \
-    for (; i < r->count && is_within(r, i); i++) {                       \
-      char *mine = r->mine + i * r->my_step + r->index[i] * r->by_index; \
-      char *theirs = r->theirs + i * r->their_step;                      \
-      memcpy(gathers ? theirs : mine, gathers ? mine : theirs, bytes);   \
-    }                                                                    \
-    return i;
+/* Elements move to where they meet, or from there. Their size is a constant, and so are all steps
+ * where a row meets a row. */
+static inline __attribute__((always_inline)) int64_t move_items(const meeting_row *r, size_t item,
+                                                                bool gathers, bool of_row) {
+  const int64_t by_index = of_row ? (int64_t)item : r->by_index, my_step = of_row ? 0 : r->my_step;
+  const int64_t their_step = of_row ? (int64_t)item : r->their_step;
+  const int64_t count = r->count, *index = r->index;
+  const uint64_t limit = (uint64_t)r->limit;
+  char *mine = r->mine, *theirs = r->theirs;
+  int64_t i = 0;
+  _Pragma("GCC unroll 8") for (; i < count; i++, mine += my_step, theirs += their_step) {
+    const int64_t at = index[i];
+    if ((uint64_t)at >= limit) break;
+    char *met = mine + at * by_index;
+    memcpy(gathers ? theirs : met, gathers ? met : theirs, item);
+  }
+  return i;
+}
+#define MOVE_ITEMS(item, of_row) \
+  return gathers ? move_items(r, item, true, of_row) : move_items(r, item, false, of_row)
 static int64_t move_row(const meeting_row *r, bool gathers) {
-  int64_t i = gathers ? gather_some(r) : 0;
-  switch (r->item) {
-    MOVE_ITEMS(1)
-    MOVE_ITEMS(2)
-    MOVE_ITEMS(4)
-    MOVE_ITEMS(8)
-    default: MOVE_ITEMS(16)
+  const int64_t item = (int64_t)r->item;
+  const bool of_row = r->by_index == item && r->my_step == 0 && r->their_step == item;
+  switch (of_row ? -item : item) {
+    case -4: MOVE_ITEMS(4, true);
+    case -8: MOVE_ITEMS(8, true);
+    case 1:
+    case -1: MOVE_ITEMS(1, false);
+    case 2:
+    case -2: MOVE_ITEMS(2, false);
+    case 4: MOVE_ITEMS(4, false);
+    case 8: MOVE_ITEMS(8, false);
+    default: MOVE_ITEMS(16, false);
   }
 }
 /* Elements up to the first index that is out of bounds. */

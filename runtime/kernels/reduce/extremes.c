@@ -9,110 +9,81 @@
 
 /* -- Arg-reductions: the place of an extreme, of the first of equal ones; a NaN beats all -- */
 
-enum { PLACE_COLUMNS = 64, PLACE_ROWS = 256, PLACE_STEP = 64 };
+typedef struct place_run {
+  kiln_place_loop loop;
+  kiln_reduce_loop extreme; /* what decides between 0 and -0; NULL: nothing does */
+  const kiln_folded *folded;
+  const char *from;
+  char *values;
+  int64_t *places, item;
+} place_run;
 
-/* Whole steps are asked first whether they hold it. Of columns that lie beside each other a block
- * is searched row by row, until all have their place: `at` is it among `rows` of them. */
-#define PLACE(name, T)                                                                           \
-  static int64_t name##_in_row(const T *row, int64_t n, T most) {                                \
-    int64_t at = 0;                                                                              \
-    for (int64_t end; (end = kiln_budget_piece(at, n)) > at;) {                                  \
-      for (bool hit = false; !hit && at + PLACE_STEP <= end; at += hit ? 0 : PLACE_STEP) {       \
-        int any = 0;                                                                             \
-        for (int j = 0; j < PLACE_STEP; j++) any |= (row[at + j] == most) | IS_NAN(row[at + j]); \
-        hit = any != 0;                                                                          \
-      }                                                                                          \
-      while (at < end && row[at] != most && !IS_NAN(row[at])) at++;                              \
-      if (at < end) return at;                                                                   \
-    }                                                                                            \
-    return 0;                                                                                    \
-  }                                                                                              \
-  static int name##_in_columns(const T *from, int64_t rows, int64_t apart, int columns,          \
-                               const T *best, int64_t first, int64_t *indices) {                 \
-    int32_t at[PLACE_COLUMNS];                                                                   \
-    int found = 0;                                                                               \
-    for (int c = 0; c < columns; c++) at[c] = -1;                                                \
-    for (int32_t r = 0; r < rows; r++, from += apart) {                                          \
-      for (int c = 0; c < columns; c++) {                                                        \
-        const int32_t hit = -((from[c] == best[c]) | IS_NAN(from[c])) & (at[c] >> 31);           \
-        at[c] = (at[c] & ~hit) | (r & hit);                                                      \
-      }                                                                                          \
-    }                                                                                            \
-    for (int c = 0; c < columns; c++) {                                                          \
-      if (indices[c] < 0 && at[c] >= 0) indices[c] = first + at[c];                              \
-      found += indices[c] >= 0;                                                                  \
-    }                                                                                            \
-    return found;                                                                                \
-  }                                                                                              \
-  static void name(const kiln_folded *f, const void *extremes, int64_t *indices) {               \
-    const T *from = (const T *)kiln_tensor_data(f->tensor), *best = extremes;                    \
-    int64_t left = KILN_BUDGET_ITEMS;                                                            \
-    for (int64_t o = 0; o < f->outer; o++, from += f->length * f->inner) {                       \
-      for (int64_t c = 0, n; c < f->inner; c += n, best += n, indices += n) {                    \
-        n = f->inner == 1 ? 1 : f->inner - c < PLACE_COLUMNS ? f->inner - c : PLACE_COLUMNS;     \
-        if (f->inner == 1) {                                                                     \
-          *indices =                                                                             \
-              kiln_budget_spent(&left, f->length) ? 0 : name##_in_row(from, f->length, *best);   \
-          continue;                                                                              \
-        }                                                                                        \
-        for (int i = 0; i < n; i++) indices[i] = -1;                                             \
-        int64_t rows, found = 0;                                                                 \
-        for (int64_t r = 0; r < f->length && found < n; r += rows) {                             \
-          rows = f->length - r < PLACE_ROWS ? f->length - r : PLACE_ROWS;                        \
-          if (kiln_budget_spent(&left, rows * n)) break;                                         \
-          found = name##_in_columns(from + r * f->inner + c, rows, f->inner, (int)n, best, r,    \
-                                    indices);                                                    \
-        }                                                                                        \
-        for (int i = 0; i < n; i++) indices[i] = indices[i] < 0 ? 0 : indices[i];                \
-      }                                                                                          \
-    }                                                                                            \
+/* So many rows are looked through and, where a value is 0, looked at again in the cache. */
+enum { PLACE_BYTES = 1 << 15 };
+
+static bool has_zero(const char *values, int64_t item, int64_t count) {
+  int any = 0;
+  for (int64_t i = 0; i < count; i++) {
+    any |= item == sizeof(float) ? ((const float *)(const void *)values)[i] == 0
+                                 : ((const double *)(const void *)values)[i] == 0;
   }
-#define IS_NAN(x) ((x) != (x))
-PLACE(place_f32, float)
-PLACE(place_f64, double)
-#undef IS_NAN
-#define IS_NAN(x) false
-PLACE(place_i32, int32_t)
-PLACE(place_i64, int64_t)
-PLACE(place_bool, uint8_t)
-
-typedef void (*place_fn)(const kiln_folded *f, const void *extremes, int64_t *indices);
-static place_fn place_of(kiln_ctype ctype) {
-  switch (ctype) {
-    case KILN_CTYPE_F32: return place_f32;
-    case KILN_CTYPE_F64: return place_f64;
-    case KILN_CTYPE_I32: return place_i32;
-    case KILN_CTYPE_I64: return place_i64;
-    case KILN_CTYPE_BOOL: return place_bool;
-    default: return NULL;
+  return any;
+}
+static void place_some(const place_run *r, int64_t at, const char *from, int64_t row_step,
+                       int64_t count, int64_t step) {
+  char *values = r->values + at * r->item;
+  r->loop(r->places + at, values, from, r->folded->length, row_step, count, step);
+  if (r->extreme && has_zero(values, r->item, count))
+    r->extreme(values, from, r->folded->length, row_step, count, step, NULL);
+}
+/* Results [begin, end) of the row of outer * inner results. */
+static void place_piece(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const place_run *r = data;
+  const int64_t inner = r->folded->inner, item = r->item, row = r->folded->length * item;
+  const int64_t few = row < PLACE_BYTES ? PLACE_BYTES / row : 1;
+  for (int64_t count; begin < end; begin += count) {
+    const int64_t column = begin % inner, most = inner == 1 ? few : inner - column;
+    count = end - begin < most ? end - begin : most;
+    place_some(r, begin, r->from + (begin / inner * row * inner + column * item), inner * item,
+               count, inner == 1 ? row : item);
   }
 }
-/* The places of the extremes, which are of the reduced sizes, as a new tensor. */
-static kiln_status *find_places(kiln_call *call, kiln_tensor *t, uint64_t mask,
-                                const kiln_tensor *extremes, kiln_tensor **out_indices) {
-  const kiln_dtype compute = kiln_tensor_dtype(extremes);
-  kiln_folded folded;
-  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
-  kiln_status *status = kiln_call_tensor(call, KILN_DTYPE_I64, kiln_tensor_rank(extremes),
-                                         kiln_tensor_sizes(extremes), out_indices);
-  if (!status && (*out_indices)->numel) {
-    place_of(kiln_ctype_of(compute))(&folded, kiln_tensor_data(extremes),
-                                     (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices));
-  }
-  kiln_tensor_release_to(&call->cache, folded.tensor);
-  return status;
-}
-/* Extremes, as amax and amin give them, and indices: new tensors of the reduced sizes. */
+/* Extremes, as amax and amin give them where exact is set, and indices: new tensors of the reduced
+ * sizes. */
 static kiln_status *arg_reduction(kiln_call *call, kiln_tensor *t, uint64_t mask, bool keepdim,
-                                  bool largest, kiln_tensor **out_values,
+                                  bool largest, bool exact, kiln_tensor **out_values,
                                   kiln_tensor **out_indices) {
   const kiln_dtype dtype = kiln_tensor_dtype(t), compute = kiln__compute_dtype(dtype);
-  kiln_reduce_op op = largest ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
-  if (!place_of(kiln_ctype_of(dtype))) return kiln__not_implemented(call, dtype);
-  if (compute == KILN_DTYPE_BOOL) op = largest ? KILN_REDUCE_ANY : KILN_REDUCE_ALL;
-  KILN_TRY(kiln__reduce(call, op, t, mask, keepdim, compute, NULL, out_values));
-  kiln_status *status = find_places(call, t, mask, *out_values, out_indices);
-  if (status) kiln_tensor_release_to(&call->cache, *out_values);
+  const kiln_ctype ctype = kiln_ctype_of(dtype);
+  const kiln_dispatch *d = call->dispatch;
+  const bool zeros = exact && (ctype == KILN_CTYPE_F32 || ctype == KILN_CTYPE_F64);
+  kiln_place_loop loop = ctype == KILN_CTYPE_NONE ? NULL : d->places[largest][ctype];
+  if (!loop) return kiln__not_implemented(call, dtype);
+  int rank;
+  int64_t sizes[KILN_MAX_RANK];
+  kiln_folded folded;
+  kiln__reduced_sizes(t, mask, keepdim, &rank, sizes);
+  KILN_TRY(kiln__fold(call, t, mask, compute, &folded));
+  kiln_status *status = kiln_call_tensor(call, compute, rank, sizes, out_values);
+  if (!status) {
+    status = kiln_call_tensor(call, KILN_DTYPE_I64, rank, sizes, out_indices);
+    if (status) kiln_tensor_release_to(&call->cache, *out_values);
+  }
+  if (!status && (*out_values)->numel) {
+    place_run r = {
+        .loop = loop,
+        .extreme = zeros ? d->reduce[largest ? KILN_REDUCE_MAX : KILN_REDUCE_MIN][ctype] : NULL,
+        .folded = &folded,
+        .from = kiln_tensor_data(folded.tensor),
+        .values = (char *)(uintptr_t)kiln_tensor_data(*out_values),
+        .places = (int64_t *)(uintptr_t)kiln_tensor_data(*out_indices),
+        .item = (int64_t)kiln_dtype_bytes(compute)};
+    int64_t grain = (KILN_PW_GRAIN + folded.length - 1) / folded.length;
+    if (folded.inner > 1) grain = (grain + 63) & ~(int64_t)63; /* whole blocks of columns */
+    kiln_pool_for(call->pool, folded.outer * folded.inner, grain, place_piece, &r);
+  }
+  kiln_tensor_release_to(&call->cache, folded.tensor);
   return status;
 }
 static kiln_status *arg_and_value(kiln_call *call, const kiln_ivalue *args, bool largest,
@@ -125,7 +96,7 @@ static kiln_status *arg_and_value(kiln_call *call, const kiln_ivalue *args, bool
                         largest ? "max" : "min", dim);
   }
   uint64_t mask = rank ? 1ull << dim : 0;
-  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, true, &values, &indices));
   kiln__give(&outs[1], indices);
   return kiln__finish_as(call, &outs[0], values, kiln_tensor_dtype(t));
 }
@@ -150,7 +121,7 @@ static kiln_status *arg_only(kiln_call *call, const kiln_ivalue *args, bool larg
                         name);
   }
   if (kiln_tensor_dtype(t) == KILN_DTYPE_BOOL) return kiln__not_implemented(call, KILN_DTYPE_BOOL);
-  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, &values, &indices));
+  KILN_TRY(arg_reduction(call, t, mask, kiln_arg_bool(args, 2), largest, false, &values, &indices));
   kiln_tensor_release_to(&call->cache, values);
   return kiln__finish(call, out, indices);
 }

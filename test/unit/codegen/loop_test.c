@@ -392,6 +392,47 @@ static void test_symbols(void **unused) {
              "}\n");
 }
 
+/* What is said of the order of symbols proves accesses, is kept, and is not taken for more. */
+static void test_where(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *where;
+    bool proves;
+  } cases[] = {{"s0 <= 24", true},           {"s0 <= 25", false},          {"", false},
+               {"s1 <= 24", false},          {"s0 + s1 <= 26", true},      {"s0 <= s1", false},
+               {"s0 <= s1, s1 <= 24", true}, {"s0 <= s1, s1 <= 30", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    char text[1024], where[256] = "";
+    const char *rest = cases[i].where;
+    while (*rest) {
+      const int len = (int)strcspn(rest, ",");
+      const size_t at = strlen(where);
+      snprintf(where + at, sizeof where - at, "  where %.*s\n", len, rest);
+      rest += len + (rest[len] ? 2 : 0);
+    }
+    snprintf(text, sizeof text,
+             "kernel {\n%s"
+             "  in b0: f32[24, 24] [24, 1]\n"
+             "  out b1: f32[s0, s0] [s0, 1]\n"
+             "  nest [s0, s0] {\n"
+             "    %%0 = load f32 b0 + 0 [24, 1]\n"
+             "    store f32 b1 + 0 [s0, 1], %%0\n"
+             "  }\n"
+             "}\n",
+             where);
+    kiln_str print = {0};
+    parse_job job = {.f = &f, .text = kiln_str_from(text)};
+    kiln_status *status = parse_body(&job);
+    if ((status == NULL) != cases[i].proves) fail_msg("%s", text);
+    kiln_status_destroy(status);
+    if (cases[i].proves) parse_loop(&f, text, false, &print);
+    if (cases[i].proves && !kiln_str_is(print, text)) fail_msg("%s", text);
+    fixture_close(&f);
+  }
+}
+
 /* Each line of the symbolic kernel replaced by one that some sizes would make wrong. */
 static void test_symbolic_refusals(void **unused) {
   (void)unused;
@@ -422,13 +463,21 @@ static void test_symbolic_refusals(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),           cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_reads_itself),   cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_simplify),       cmocka_unit_test(test_order),
-      cmocka_unit_test(test_donors),         cmocka_unit_test(test_donors_of_many),
-      cmocka_unit_test(test_indices),        cmocka_unit_test(test_must_not_collapse),
-      cmocka_unit_test(test_overlap),        cmocka_unit_test(test_symbolic_overlap),
-      cmocka_unit_test(test_symbols),        cmocka_unit_test(test_symbolic_refusals),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_reads_itself),
+      cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_simplify),
+      cmocka_unit_test(test_order),
+      cmocka_unit_test(test_donors),
+      cmocka_unit_test(test_donors_of_many),
+      cmocka_unit_test(test_indices),
+      cmocka_unit_test(test_must_not_collapse),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_symbolic_overlap),
+      cmocka_unit_test(test_symbols),
+      cmocka_unit_test(test_where),
+      cmocka_unit_test(test_symbolic_refusals),
       cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

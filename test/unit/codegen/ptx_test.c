@@ -345,9 +345,9 @@ static void test_refusals(void **unused) {
   len = snprintf(text, sizeof text,
                  "kernel { in b0: f64[8] [1] out b1: f64[] [] nest [] { reduce 8 {\n"
                  "%%1 = load f64 b0 + 0 [1]\n");
-  enum { REDUCTIONS = KILN_GPU_STACK_BYTES / (16 * KILN_REDUCE_LANES) + 1 };
+  enum { REDUCTIONS = KILN_GPU_STACK_BYTES / (8 * KILN_REDUCE_LANES) + 1 };
   for (int i = 0; i < REDUCTIONS; i++)
-    len += snprintf(text + len, sizeof text - (size_t)len, "%%%d = argmax i64 %%1 over 1\n", i + 2);
+    len += snprintf(text + len, sizeof text - (size_t)len, "%%%d = prod f64 %%1 over 1\n", i + 2);
   snprintf(text + len, sizeof text - (size_t)len,
            "%%%d = sum f64 %%1 over 1 } store f64 b1 + 0 [], %%%d } }", REDUCTIONS + 2,
            REDUCTIONS + 2);

@@ -462,14 +462,25 @@ static kiln_status *make_kernel(kernel *k, kiln_arena *arena) {
   return kiln_loop_verify(k->fn);
 }
 
+/* One of few numbers, so that many are equal: the edges, and 0. */
+static element few_number(kernel *k, kiln_dtype dtype, int count) {
+  static const double edges[] = {-INFINITY, INFINITY, 0.0, -0.0};
+  const int64_t least = -1 - (INT64_MAX >> (64 - 8 * kiln_loop_size(dtype)));
+  const int which = random_below(&k->seed, count);
+  if (plain_is_float(dtype)) return (element){.f = edges[which]};
+  if (dtype == KILN_DTYPE_BOOL) return (element){.i = which & 1};
+  return (element){.i = which == 0 ? least : which == 1 ? -1 - least : which};
+}
 static void fill_input(kernel *k, int i) {
   static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e30, -1e-30, 0x1p-140};
   const kiln_dtype dtype = k->fn->buffers.data[i].dtype;
   const int odd = random_below(&k->seed, 3) ? 1 << 30 : 1000; /* some have no special numbers */
+  const int few = random_below(&k->seed, 4) ? 0 : 1 + random_below(&k->seed, 4);
   for (int64_t n = 0; n < k->spans[i]; n++) {
     const int r = random_below(&k->seed, 4000) - 2000;
     element e = {.f = random_below(&k->seed, odd) == 0 ? PICK(&k->seed, special) : r / 700.0};
     if (!plain_is_float(dtype)) e.i = dtype == KILN_DTYPE_BOOL ? r & 1 : r;
+    if (few) e = few_number(k, dtype, few);
     if (i == INDEX) e.i = (r + 2000) % LIMIT;
     store_element(dtype, k->data[i], n, e);
   }

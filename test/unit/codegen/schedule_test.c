@@ -139,8 +139,10 @@ static void test_windows(void **unused) {
        "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 5\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n}\n"},
       {one, "registers=32,l2=64",
-       "schedule {\n  nest 0: panel i1 24, tile i0 8, strip 1\n"
-       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n}\n"},
+       "schedule {\n"
+       "  nest 0: panel i1 32, tile i0 6, strip 1\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1176\n"
+       "}\n"},
       {channel, "l2=524288",
        "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n"
        "  nest 0: vector i2 8, unroll l1 3, parallel i0 i2, grain 4347\n}\n"},
@@ -160,19 +162,29 @@ static void test_windows(void **unused) {
 static void test_rules(void **unused) {
   (void)unused;
   static const char *const machines[][2] = {
-      /* 3 vectors of 8 and 4 rows fill 16 registers, but 5 rows are better 3 and 2; a weight's rows
-       * lie along k: it is packed. 5 rows stay together; a row's 3 sums are 4 chains. */
-      {"registers=16", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 3\n"
-                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n}\n"},
-      {"registers=32", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 5\n"
-                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n}\n"},
-      {"registers=1", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
-                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
-      {"registers=4", "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
-                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
+      /* 2 vectors of 8 and 5 rows fit into 16 registers, 4 vectors into 32: 5 rows are one tile. A
+       * weight's rows lie along k: it is packed. Few sums are 4 chains. */
+      {"registers=16", "schedule {\n"
+                       "  nest 0: panel i1 16, pack b1, tile i0 5\n"
+                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n"
+                       "}\n"},
+      {"registers=32", "schedule {\n"
+                       "  nest 0: panel i1 32, pack b1, tile i0 5\n"
+                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n"
+                       "}\n"},
+      {"registers=1", "schedule {\n"
+                      "  nest 0: panel i1 8, pack b1, tile i0 1\n"
+                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n"
+                      "}\n"},
+      {"registers=4", "schedule {\n"
+                      "  nest 0: panel i1 8, pack b1, tile i0 2\n"
+                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n"
+                      "}\n"},
       {"registers=8,l1=1024 , l2=4096",
-       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 1\n"
-       "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 709\n}\n"},
+       "schedule {\n"
+       "  nest 0: panel i1 8, pack b1, tile i0 5\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 709\n"
+       "}\n"},
   };
   static const char *const wrong[] = {
       "registers", "registers=", "registers=0", "registers=65",      "wings=2", "lanes=3",

@@ -17,7 +17,7 @@ static void build_body(fixture *f, void *arg) {
   const kiln_type *types[4];
   int count = kiln_graph_input_count(graph);
   for (int i = 0; i < count; i++) types[i] = kiln_graph_input(graph, i)->type;
-  kiln_guard_build(f->arena, types, count, &a->guard);
+  kiln_guard_build(f->arena, types, count, NULL, &a->guard);
   kiln_graph_release(graph);
 }
 
@@ -92,14 +92,14 @@ static void defined_alone(void **state) {
   detail.undefined = 0;
   const kiln_type *type = kiln_type_tensor(f->types, &detail);
   kiln_guard_desc guard;
-  kiln_guard_build(f->arena, &type, 1, &guard);
+  kiln_guard_build(f->arena, &type, 1, NULL, &guard);
   kiln_tensor *undefined;
   assert_ok(kiln_tensor_undefined(f->env->mem, &undefined));
   assert_true(holds(&guard, strided(f, KILN_DTYPE_F32, 2, sizes_23, strides_31), false));
   assert_false(holds(&guard, kiln_of_tensor(undefined), false));
   detail.undefined = -1; /* and one that says nothing asks for nothing */
   type = kiln_type_tensor(f->types, &detail);
-  kiln_guard_build(f->arena, &type, 1, &guard);
+  kiln_guard_build(f->arena, &type, 1, NULL, &guard);
   assert_true(guard.entries[0].key_mask == 0 && !guard.entries[0].check_dims);
 }
 
@@ -224,6 +224,31 @@ static void symbols_are_explained(void **state) {
   assert_non_null(strstr(explain(f, &guard, strided(f, KILN_DTYPE_I64, 2, square, dense)),
                          "input 0 is Long(4, 4, strides=[4, 1], requires_grad=0, device=cpu) "
                          "where " SQUARE " with s0 = %*.size(0) = 4 was"));
+}
+
+#define ROWS "Float(n0, s1, strides=[s1, 1], requires_grad=0, device=cpu)"
+
+/* What may be 1 is not what must be more. */
+static void ones_are_explained(void **state) {
+  fixture *f = *state;
+  static const struct {
+    int64_t rows, columns;
+    const char *seen; /* NULL: it holds */
+  } cases[] = {{4, 3, NULL},
+               {1, 3, NULL},
+               {0, 3, "size(0) is less than 1 where " ROWS " with n0 = %*.size(0) = 0, s1"},
+               {4, 1, "size(1) is less than 2 where " ROWS " with n0 = %*.size(0) = 4, s1"}};
+  const kiln_guard_desc guard = guard_of(f, "%x : " ROWS);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t sizes[] = {cases[i].rows, cases[i].columns}, strides[] = {cases[i].columns, 1};
+    const char *told = explain(f, &guard, strided(f, KILN_DTYPE_F32, 2, sizes, strides));
+    const char *seen = cases[i].seen ? cases[i].seen : "every input is as expected";
+    if (!strstr(told, seen)) fail_msg("%s", told);
+  }
+  /* Where one of its places must be 2 or more, all are. */
+  const kiln_guard_desc both =
+      guard_of(f, "%x : Float(n0, s0, strides=[s0, 1], requires_grad=0, device=cpu)");
+  assert_int_equal(both.symbols->from_one, 0);
 }
 
 static void hashes_tell_what_guards_do(void **state) {
@@ -398,6 +423,39 @@ static void checks_of_inputs_are_lifted(void **state) {
   for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
 }
 
+#define OPEN "Float(s0, s1, strides=[s1, 1], requires_grad=0, device=cpu)"
+
+/* Relations of order are asked for and explained, also of several guards in one. */
+static void orders_are_asked_for(void **state) {
+  fixture *f = *state;
+  const kiln_guard_desc *guard =
+      lift(f, "  %a : " OPEN ", %ok : bool = prim::TensorExprDynamicGuard[types=[" OPEN
+              "], where=\"s0 <= 4, s0 + s1 <= 9\"](%x)\n"
+              "  %b : " OPEN ", %ok.1 : bool = prim::TensorExprDynamicGuard[types=[" OPEN
+              "], where=\"s0 <= 4, 3 <= s1\"](%x)\n");
+  static const struct {
+    int64_t rows, columns;
+    const char *seen; /* NULL: it holds */
+  } cases[] = {{4, 3, NULL},
+               {4, 5, NULL},
+               {2, 7, NULL},
+               {5, 3, "whose size(0) is not within s0 <= 4"},
+               {3, 7, "whose size(0) is not within s0 + s1 <= 9"},
+               {4, 2, "whose size(1) is not within 3 <= s1"}};
+  assert_non_null(guard);
+  assert_int_equal(guard->symbols->order_count, 3);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t sizes[] = {cases[i].rows, cases[i].columns}, strides[] = {cases[i].columns, 1};
+    kiln_ivalue args[] = {kiln_int(1), strided(f, KILN_DTYPE_F32, 2, sizes, strides)};
+    kiln_text expected = kiln_text_in(f->arena), seen = kiln_text_in(f->arena);
+    assert_true(kiln_guard_holds(guard, args, NULL, false) == !cases[i].seen);
+    const int failed = kiln_guard_explain(guard, args, NULL, false, &expected, &seen);
+    assert_int_equal(failed, cases[i].seen ? 0 : -1);
+    if (cases[i].seen && !strstr(seen.data, cases[i].seen)) fail_msg("%s", seen.data);
+    kiln_ivalue_release(args[1]);
+  }
+}
+
 static void what_is_not_lifted(void **state) {
   fixture *f = *state;
   assert_null(lift(f, "")); /* nothing is checked */
@@ -430,11 +488,13 @@ int main(void) {
       cmocka_unit_test_setup_teardown(symbols_are_bound_once, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_explain, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(symbols_are_explained, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(ones_are_explained, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(hashes_tell_what_guards_do, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(stress_is_a_chance, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_are_listed, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(misses_of_places, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(checks_of_inputs_are_lifted, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(orders_are_asked_for, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(what_is_not_lifted, fixture_setup, fixture_teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,10 +308,11 @@ typedef struct ask_args {
   bool known;
 } ask_args;
 
-/* One of two symbols of that value where one may stand for it, or the number. */
+/* A symbol of that value where one may stand for it, or the number. */
 static kiln_dim symbol_or_number(int64_t size) {
-  const bool fits = size >= 2 && size < 64 && rnd(2);
-  return fits ? kiln_dim_symbol((int)size + 64 * rnd(2)) : size;
+  if (size < 1 || size >= 64 || rnd(2)) return size;
+  const bool from_one = size == 1 || rnd(2);
+  return from_one ? kiln_dim_symbol_from_one((int)size + 64) : kiln_dim_symbol((int)size);
 }
 
 /* Sizes are such; strides are numbers, or not known. */

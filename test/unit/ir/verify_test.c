@@ -68,6 +68,15 @@ static const struct {
      "  %1 : Tensor, %2 : bool = prim::TypeCheck[types=[Tensor, Tensor]](%x)\n"
      "  return (%1)\n",
      "a guard has 2 types for 1 inputs"},
+#define ASKING(where)                                                                    \
+  "graph(%x : Tensor):\n"                                                                \
+  "  %1 : Float(s0, s1, strides=[s1, 1], requires_grad=0, device=cpu), %2 : bool = "     \
+  "prim::TensorExprDynamicGuard[types=[Float(s0, s1, strides=[s1, 1], requires_grad=0, " \
+  "device=cpu)], where=\"" where "\"](%x)\n  return (%1)\n"
+    {ASKING("s0"), "'s0' is no list of relations"},
+    {ASKING("s0 <= s1 <= 4"), "is no list of relations"},
+    {ASKING("s0 <= 4, s1 <= s2"), "a relation of symbols that no size binds"},
+    {ASKING("3 <= 4"), "a relation without symbols"},
 };
 
 static void test_refuses(void **state) {

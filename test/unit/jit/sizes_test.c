@@ -218,10 +218,184 @@ static void test_no_columns_left(void **state) {
   }
 }
 
+/* A block of a GPT: the causal mask is cut to the length, of which the guard asks that it is at
+ * most the mask's. One region, with one guard; a longer input is refused by the interpreter. */
+static const char block[] = "graph(%x : Tensor, %w : Tensor, %mask : Tensor):\n" CONSTANTS
+                            "  %inf : float = prim::Constant[value=-1000.0]()\n"
+                            "  %i : Tensor = aten::matmul(%x, %w)\n"
+                            "  %j : Tensor = aten::tanh(%i)\n"
+                            "  %l : Tensor = aten::mul(%j, %i)\n"
+                            "  %all : int[] = aten::size(%l)\n"
+                            "  %b : int, %t : int, %c : int = prim::ListUnpack(%all)\n"
+                            "  %d : int = aten::floordiv(%c, %4)\n"
+                            "  %s : int[] = prim::ListConstruct(%b, %t, %4, %d)\n"
+                            "  %v : Tensor = aten::view(%l, %s)\n"
+                            "  %h : Tensor = aten::transpose(%v, %1, %2)\n"
+                            "  %g : Tensor = aten::transpose(%h, %m1, %m2)\n"
+                            "  %a : Tensor = aten::matmul(%h, %g)\n"
+                            "  %m3 : Tensor = aten::slice(%mask, %2, %none, %t, %1)\n"
+                            "  %m4 : Tensor = aten::slice(%m3, %m1, %none, %t, %1)\n"
+                            "  %k : Tensor = aten::eq(%m4, %0)\n"
+                            "  %e : Tensor = aten::masked_fill(%a, %k, %inf)\n"
+                            "  %p : Tensor = aten::softmax(%e, %m1, %none)\n"
+                            "  %o : Tensor = aten::matmul(%p, %h)\n"
+                            "  %q : Tensor = aten::transpose(%o, %1, %2)\n"
+                            "  %n : Tensor = aten::contiguous(%q, %0)\n"
+                            "  %u : int[] = prim::ListConstruct(%b, %t, %c)\n"
+                            "  %f : Tensor = aten::view(%n, %u)\n"
+                            "  %z : Tensor = aten::matmul(%f, %w)\n"
+                            "  %y : Tensor = aten::sigmoid(%z)\n"
+                            "  %r : Tensor = aten::mul(%y, %z)\n"
+                            "  return (%r)\n";
+
+static kiln_ivalue make_mask(model *m, int64_t size) {
+  kiln_ivalue mask = make_tensor(m, 4, (int64_t[]){1, 1, size, size}, 1);
+  float *data = mask.u.tensor->storage->data;
+  for (int64_t i = 0; i < size; i++)
+    for (int64_t k = 0; k < size; k++) data[i * size + k] = k <= i;
+  return mask;
+}
+
+static void test_cut_mask(void **state) {
+  (void)state;
+  static const char *const codegens[] = {"codegen=eval", "codegen=llvm"};
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, block,
+               (const char *[]){codegens[i], "fusion_strategy=STATIC,1;DYNAMIC,3", NULL});
+    kiln_counters settled = {0};
+    for (int64_t n = 2; n <= 24; n++) {
+      kiln_ivalue args[3] = {make_tensor(&m, 3, (int64_t[]){2 + n % 3, n, 16}, 0.01),
+                             make_matrix(&m, 16, 16, 0.02), make_mask(&m, 24)};
+      for (int call = 0; call < 3; call++) {
+        const kiln_counters before = counters(&m);
+        check_call(&m, args, 3);
+        if (n > 3) assert_int_equal(counters(&m).guard_hits, before.guard_hits + 1);
+      }
+      if (n == 3) settled = counters(&m);
+      for (int k = 0; k < 3; k++) kiln_ivalue_release(args[k]);
+    }
+    assert_int_equal(counters(&m).groups, settled.groups);
+    kiln_ivalue args[3] = {make_tensor(&m, 3, (int64_t[]){2, 25, 16}, 0.01),
+                           make_matrix(&m, 16, 16, 0.02), make_mask(&m, 24)},
+                out = kiln_none();
+    kiln_guard_miss miss = {0};
+    kiln_call_begin(m.call, NULL);
+    kiln_status *status = kiln_jit_call(m.jit, m.call, m.callable, args, 3, &out);
+    assert_error(status, KILN_OP_ERROR, "24");
+    for (int k = 0; kiln_jit_guard_miss_at(m.jit, k, &miss); k++) continue;
+    assert_non_null(strstr(miss.seen, "whose size(1) is not within s1 <= 24"));
+    for (int k = 0; k < 3; k++) kiln_ivalue_release(args[k]);
+    char *text = dump_stage(&m, KILN_JIT_STAGE_OPTIMIZED, NULL);
+    assert_non_null(strstr(text, "where=\"s1 <= 24\""));
+    free(text);
+    model_close(&m);
+  }
+}
+
+/* The first columns of what has as many: where it has fewer, all are taken. */
+static const char first_columns[] =
+    "graph(%x : Tensor):\n" CONSTANTS "  %a : Tensor = aten::tanh(%x)\n"
+    "  %b : Tensor = aten::slice(%a, %1, %none, %4, %1)\n"
+    "  %c : Tensor = aten::mul(%b, %b)\n"
+    "  return (%c)\n";
+
+static void test_first_columns(void **state) {
+  (void)state;
+  static const char *const codegens[] = {"codegen=eval", "codegen=llvm"};
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, first_columns, (const char *[]){codegens[i], "fusion_strategy=DYNAMIC,4", NULL});
+    for (int64_t n = 9; n >= 4; n--) {
+      kiln_ivalue x = make_matrix(&m, n + 3, n, 0.01);
+      for (int call = 0; call < 3; call++) check_call(&m, &x, 1);
+      kiln_ivalue_release(x);
+    }
+    assert_int_equal(counters(&m).groups, 1);
+    assert_int_equal(counters(&m).guard_misses, 0);
+    for (int64_t n = 3; n > 0; n--) {
+      kiln_ivalue x = make_matrix(&m, 5, n, 0.01);
+      for (int call = 0; call < 3; call++) check_call(&m, &x, 1);
+      kiln_ivalue_release(x);
+    }
+    assert_true(counters(&m).guard_misses > 0);
+    model_close(&m);
+  }
+}
+
+/* No rows of one element: of equal strides the greater size is the outer one, as in PyTorch. */
+static void test_strides_of_nothing(void **state) {
+  (void)state;
+  static const char cut[] = "graph(%x : Tensor, %y : Tensor):\n" CONSTANTS
+                            "  %a : Tensor = aten::slice(%x, %0, %2, %none, %1)\n"
+                            "  %b : Tensor = aten::neg(%a)\n"
+                            "  %c : Tensor = aten::mul(%b, %y)\n"
+                            "  return (%c)\n";
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, cut, (const char *[]){"codegen=eval", strategies[i], NULL});
+    for (int call = 0; call < 8; call++) {
+      kiln_ivalue args[2] = {make_matrix(&m, call < 6 ? 3 + call / 2 : 2, 1, 0.1),
+                             make_matrix(&m, 1, 1, 0.2)};
+      kiln_ivalue got = call_model(&m, args, 2), want = call_plain(&m, args, 2);
+      assert_close(got, want);
+      for (int d = 0; d < 4; d++) assert_int_equal(got.u.tensor->dims[d], want.u.tensor->dims[d]);
+      if (call >= 6) assert_int_equal(kiln_tensor_strides(got.u.tensor)[1], 0);
+      kiln_ivalue_release(got);
+      kiln_ivalue_release(want);
+      for (int k = 0; k < 2; k++) kiln_ivalue_release(args[k]);
+    }
+    assert_true(counters(&m).compiled_runs > 0);
+    model_close(&m);
+  }
+}
+
+/* Sizes of 1 among others: one kernel serves them all. */
+static const char ones[] = /* x [a, b], y [a, c], z [1, c] */
+    "graph(%x : Tensor, %y : Tensor, %z : Tensor):\n" CONSTANTS
+    "  %u : Tensor = aten::unsqueeze(%x, %2)\n"
+    "  %v : Tensor = aten::unsqueeze(%y, %1)\n"
+    "  %a : Tensor = aten::mul(%u, %v)\n"
+    "  %b : Tensor = aten::add(%a, %z, %1)\n"
+    "  %p : Tensor = aten::softmax(%b, %m1, %none)\n"
+    "  %l : int[] = prim::ListConstruct(%1)\n"
+    "  %s : Tensor = aten::amax(%p, %l, %no)\n"
+    "  %r : Tensor = aten::mul(%s, %y)\n"
+    "  return (%r)\n";
+
+static void test_ones(void **state) {
+  (void)state;
+  static const char *const codegens[] = {"codegen=eval", "codegen=llvm"};
+  for (int i = 0; i < 2; i++) {
+    model m;
+    model_open(&m, ones, (const char *[]){codegens[i], "fusion_strategy=STATIC,1;DYNAMIC,4", NULL});
+    kiln_counters before = {0};
+    for (int call = 0; call < 80; call++) {
+      const int64_t a = call < 4 ? 3 + call / 2 : 1 + call % 3,
+                    b = call < 4 ? 5 + call / 2 : 1 + call / 3 % 3,
+                    c = call < 4 ? 7 + call / 2 : 1 + call / 9 % 3;
+      kiln_ivalue args[3] = {make_matrix(&m, a, b, 0.01), make_matrix(&m, a, c, -0.02),
+                             make_matrix(&m, 1, c, 0.03)};
+      if (call == 4) before = counters(&m);
+      check_call(&m, args, 3);
+      for (int k = 0; k < 3; k++) kiln_ivalue_release(args[k]);
+    }
+    const kiln_counters c = counters(&m);
+    const uint64_t groups = before.compiled_runs / 2; /* two of the calls were compiled */
+    assert_true(groups > 0);
+    assert_int_equal(c.groups, before.groups);
+    assert_int_equal(c.compiled_runs, before.compiled_runs + 76 * groups);
+    assert_int_equal(c.max_depth, 1);
+    model_close(&m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_guard),    cmocka_unit_test(test_sizes_before_a_write),
-      cmocka_unit_test(test_relations),    cmocka_unit_test(test_divided),
-      cmocka_unit_test(test_no_rows_left), cmocka_unit_test(test_no_columns_left)};
+      cmocka_unit_test(test_one_guard),          cmocka_unit_test(test_sizes_before_a_write),
+      cmocka_unit_test(test_relations),          cmocka_unit_test(test_divided),
+      cmocka_unit_test(test_no_rows_left),       cmocka_unit_test(test_no_columns_left),
+      cmocka_unit_test(test_cut_mask),           cmocka_unit_test(test_first_columns),
+      cmocka_unit_test(test_strides_of_nothing), cmocka_unit_test(test_ones)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,11 @@ static int rnd(int n) {
   return (int)((seed >> 33) % (uint64_t)n);
 }
 
+/* Odd ones may be 1. */
+static kiln_dim symbol_of(int number) {
+  return number % 2 ? kiln_dim_symbol_from_one(number) : kiln_dim_symbol(number);
+}
+
 static int64_t floor_div(int64_t a, int64_t n) { return (a - ((a % n) + n) % n) / n; }
 
 typedef struct pair {
@@ -27,7 +32,7 @@ static pair make(kiln_dims *dims, const pair *made, int count, const int64_t *sy
   switch (rnd(8)) {
     case 0: {
       const int i = rnd(SYMBOLS);
-      return (pair){kiln_sum_of(dims, kiln_dim_symbol(i)), symbols[i]};
+      return (pair){kiln_sum_of(dims, symbol_of(i)), symbols[i]};
     }
     case 1: return (pair){kiln_sum_number(k), k};
     case 2: return (pair){kiln_sum_plus(a.sum, b.sum), a.value + b.value};
@@ -108,7 +113,7 @@ static kiln_status *random_sums(void *arg) {
     int64_t symbols[SYMBOLS];
     pair made[EXPRESSIONS] = {{kiln_sum_number(1), 1}};
     seed = (uint64_t)round + 1;
-    for (int i = 0; i < SYMBOLS; i++) symbols[i] = 2 + rnd(rnd(2) ? 5 : 5000);
+    for (int i = 0; i < SYMBOLS; i++) symbols[i] = 2 - i % 2 + rnd(rnd(2) ? 5 : 5000);
     for (int i = 1; i < EXPRESSIONS; i++) {
       made[i] = make(dims, made, i, symbols);
       check(arena, dims, &made[i], symbols);
@@ -136,6 +141,9 @@ static kiln_status *forms(void *arg) {
   static const char *const same[][2] = {
       {"s0", "s0"},
       {"SS(-2)", "s0"},
+      {"n1", "n1"},
+      {"s2 + n1 + 2*s0", "2*s0 + n1 + s2"},
+      {"s2*n1", "n1*s2"},
       {"SS(-3)", "s1"},
       {"SS(-1)", "*"},
       {"*", "*"},
@@ -173,7 +181,10 @@ static kiln_status *forms(void *arg) {
                                       "2*3*s0",
                                       "s0*s1*s2*s3*s4*s5*s6",
                                       "s0*2",
-                                      "s1048576",
+                                      "s524288",
+                                      "n",
+                                      "n-1",
+                                      "n524288",
                                       "-s0",
                                       "SS(2)",
                                       "SS(-2",
@@ -261,6 +272,13 @@ static kiln_status *proofs(void *arg) {
       {"2*((s0 + 1)//2) + 2", "s0 + 2", false},
       {"s0*s1", "s0*s0", false},
       {"s0", "1099511627776", true},
+      {"2", "s0", true},
+      {"1", "n0", true},
+      {"2", "n0", false},
+      {"n0", "n0*n1", true},
+      {"n0 + n1", "n0*n1 + 1", true},
+      {"n0 + n1", "n0*n1", false}, /* 1, 1 */
+      {"n0", "1099511627776", true},
   };
   kiln_mem *mem;
   KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));

@@ -309,26 +309,189 @@ static void test_quotients(void **state) {
     }
   }
 }
-/* Of columns as of rows, whose elements lie apart. */
-static void test_columns_are_as_rows(void **state) {
-  (void)state;
-  enum { ROWS = 300, COLUMNS = 70 };
-  static char x[ROWS * COLUMNS * 16], columns[COLUMNS * 16], row[16];
+/* Of columns as of rows, whose elements lie apart; wide: in several blocks of columns, whose lanes
+ * are taken in groups. */
+static void check_columns(int most_rows, int step, int count) {
+  char *x = malloc((size_t)most_rows * (size_t)count * 16), *columns = malloc((size_t)count * 16);
+  char row[16];
+  assert_non_null(x);
+  assert_non_null(columns);
   for (int op = 0; op < KILN_REDUCE__COUNT; op++) {
     for (int t = 0; t < KILN_CTYPE__COUNT; t++) {
       const int64_t item = (int64_t)kiln_ctype_size((kiln_ctype)t);
-      fill(x, (kiln_ctype)t, ROWS * COLUMNS);
+      fill(x, (kiln_ctype)t, most_rows * count);
       for (int isa = 0; isa < isa_count(); isa++) {
         kiln_reduce_loop loop = kiln_dispatch_select((kiln_isa)isa)->reduce[op][t];
-        for (int n = 1; loop && n <= ROWS; n += 23) {
-          loop(columns, x, n, COLUMNS * item, COLUMNS, item, NULL);
-          for (int c = 0; c < COLUMNS; c++) {
-            loop(row, x + c * item, n, COLUMNS * item, 1, 0, NULL);
+        for (int n = 1; loop && n <= most_rows; n += step) {
+          loop(columns, x, n, count * item, count, item, NULL);
+          for (int c = 0; c < count; c++) {
+            loop(row, x + c * item, n, count * item, 1, 0, NULL);
             assert_true(same_element(columns + c * item, row, (kiln_ctype)t));
           }
         }
       }
     }
+  }
+  free(x);
+  free(columns);
+}
+static void test_columns_are_as_rows(void **state) {
+  (void)state;
+  check_columns(300, 23, 70);
+  check_columns(600, 299, 1100);
+}
+
+/* reduce.h in its own words, for extremes: of equal ones, as 0 and -0 are, the later in a lane and
+ * the further lane. */
+static double extreme_by_rule(const double *x, int n, int step, bool largest) {
+  double lanes[KILN_REDUCE_LANES];
+  for (int j = 0; j < KILN_REDUCE_LANES; j++) lanes[j] = largest ? -INFINITY : INFINITY;
+#define FURTHER(acc, x) ((largest ? (acc) > (x) : (acc) < (x)) ? (acc) : (x))
+  for (int i = 0; i < n; i++) {
+    double *lane = &lanes[i % KILN_REDUCE_LANES];
+    *lane = FURTHER(*lane, x[i * step]);
+  }
+  for (int w = KILN_REDUCE_LANES / 2; w > 0; w /= 2) {
+    for (int j = 0; j < w; j++) lanes[j] = FURTHER(lanes[j], lanes[j + w]);
+  }
+  return lanes[0];
+#undef FURTHER
+}
+static void check_zeros(const kiln_dispatch *d, const double *x, const float *narrow, int n,
+                        int count, bool largest) {
+  const int op = largest ? KILN_REDUCE_MAX : KILN_REDUCE_MIN;
+  kiln_reduce_loop f64 = d->reduce[op][KILN_CTYPE_F64], f32 = d->reduce[op][KILN_CTYPE_F32];
+  double *have = malloc(sizeof(double) * (size_t)count);
+  float *few = malloc(sizeof(float) * (size_t)count);
+  assert_non_null(have);
+  assert_non_null(few);
+  for (int rows = 0; rows < 2; rows++) { /* else columns */
+    const int far = rows ? 1 : count, next = rows ? n : 1, many = rows ? 5 : count;
+    f64((char *)have, (const char *)x, n, 8 * far, many, 8 * next, NULL);
+    f32((char *)few, (const char *)narrow, n, 4 * far, many, 4 * next, NULL);
+    for (int c = 0; c < many; c++) {
+      const double want_one = extreme_by_rule(x + c * next, n, far, largest);
+      const float narrow_one = (float)want_one;
+      assert_memory_equal(&have[c], &want_one, sizeof want_one);
+      assert_memory_equal(&few[c], &narrow_one, sizeof narrow_one);
+    }
+  }
+  free(have);
+  free(few);
+}
+/* Which zero comes out, of rows and columns of none, some and many that are not zero. */
+static void test_extremes_of_zeros(void **state) {
+  (void)state;
+  enum { ROWS = 330, COLUMNS = 1100 };
+  static double x[ROWS * COLUMNS];
+  static float narrow[ROWS * COLUMNS];
+  static const int sizes[] = {1, 2, 3, 7, 63, 64, 65, 66, 127, 130, 200, 256, 257, ROWS};
+  for (int rare = 0; rare < 3; rare++) {
+    for (int largest = 0; largest < 2; largest++) {
+      for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const uint64_t r = next_random();
+        x[i] = r % (rare ? 1000 : 2) == 0 ? 0.0 : -0.0; /* +0 rare or -0 rare, or neither */
+        if (rare == 2) x[i] = -x[i];
+        if (r / 1000 % 3 == 0) x[i] = largest ? -1 : 1;
+        narrow[i] = (float)x[i];
+      }
+      for (int isa = 0; isa < isa_count(); isa++) {
+        const kiln_dispatch *d = kiln_dispatch_select((kiln_isa)isa);
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+          check_zeros(d, x, narrow, sizes[s], 37, largest);
+          if (s % 4 == 1) check_zeros(d, x, narrow, sizes[s], COLUMNS, largest);
+        }
+      }
+    }
+  }
+}
+
+/* -- Places -- */
+
+/* An element that has the order of x's, and is NaN where x is. */
+static double number_at(const char *x, kiln_ctype ctype) {
+  switch (ctype) {
+    case KILN_CTYPE_BOOL: return *x != 0;
+    case KILN_CTYPE_I32: return *(const int32_t *)(const void *)x;
+    case KILN_CTYPE_I64: return (double)*(const int64_t *)(const void *)x;
+    case KILN_CTYPE_F32: return (double)*(const float *)(const void *)x;
+    default: return *(const double *)(const void *)x;
+  }
+}
+static int64_t place_by_rule(const char *x, kiln_ctype ctype, int64_t n, int64_t step,
+                             bool largest) {
+  int64_t place = 0;
+  double best = number_at(x, ctype);
+  for (int64_t i = 1; i < n && !isnan(best); i++) {
+    const double y = number_at(x + i * step, ctype);
+    if (isnan(y) || (largest ? y > best : y < best)) best = y, place = i;
+  }
+  return place;
+}
+static void check_places(const char *x, kiln_ctype ctype, int64_t n, int64_t count, bool rows) {
+  const int64_t item = (int64_t)kiln_ctype_size(ctype);
+  const int64_t far = rows ? item : count * item, next = rows ? n * item : item;
+  int64_t *places = malloc((size_t)count * 8);
+  char *values = malloc((size_t)(count * item));
+  assert_non_null(places);
+  assert_non_null(values);
+  for (int largest = 0; largest < 2; largest++) {
+    for (int isa = 0; isa < isa_count(); isa++) {
+      kiln_dispatch_select((kiln_isa)isa)
+          ->places[largest][ctype](places, values, x, n, far, count, next);
+      for (int64_t c = 0; c < count; c++) {
+        const int64_t at = place_by_rule(x + c * next, ctype, n, far, largest);
+        const double want_one = number_at(x + c * next + at * far, ctype);
+        const double have = number_at(values + c * item, ctype);
+        assert_int_equal(places[c], at);
+        assert_true(have == want_one || (isnan(have) && isnan(want_one)));
+      }
+    }
+  }
+  free(places);
+  free(values);
+}
+/* kind 0: few values, so many equal ones, at last a NaN in a third of the rows; 1, 2: ever greater
+ * or less, so that the last one is the place; 3: any. */
+static void fill_places(char *x, kiln_ctype ctype, int kind, int count) {
+  if (kind == 3) {
+    fill(x, ctype, count);
+    return;
+  }
+  for (int i = 0; i < count; i++) {
+    const int ever = kind == 1 ? i : -i, few = (int)(next_random() % 5) - 2;
+    const int v = kind ? ever : few;
+    const bool nan = kind == 0 && next_random() % 3000 == 0;
+    switch (ctype) {
+      case KILN_CTYPE_BOOL: ((uint8_t *)x)[i] = (uint8_t)(v & 6); break;
+      case KILN_CTYPE_I32: ((int32_t *)(void *)x)[i] = v; break;
+      case KILN_CTYPE_I64: ((int64_t *)(void *)x)[i] = v; break;
+      case KILN_CTYPE_F32: ((float *)(void *)x)[i] = nan ? NAN : (float)v; break;
+      default: ((double *)(void *)x)[i] = nan ? (double)NAN : v;
+    }
+  }
+}
+static void test_places(void **state) {
+  (void)state;
+  enum { MOST = 1 << 17 };
+  static const kiln_ctype types[] = {KILN_CTYPE_BOOL, KILN_CTYPE_I32, KILN_CTYPE_I64,
+                                     KILN_CTYPE_F32, KILN_CTYPE_F64};
+  static const int sizes[] = {1, 2, 15, 63, 64, 65, 130, 1000, 4095, 4096, 4097, 9000};
+  static const int shapes[][2] = {{1, 3},     {2, 64},   {9, 65},   {64, 7},
+                                  {70, 1030}, {300, 17}, {13, 4200}};
+  static char x[MOST * 8];
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    for (int kind = 0; kind < 4; kind++) {
+      fill_places(x, types[t], kind, MOST);
+      for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        check_places(x, types[t], sizes[s], MOST / 8 / sizes[s] < 9 ? 2 : 9, true);
+      for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        check_places(x, types[t], shapes[s][0], shapes[s][1], false);
+    }
+  }
+  for (int t = 0; t < KILN_CTYPE__COUNT; t++) { /* all have it, or none */
+    for (int isa = 0; isa < isa_count(); isa++)
+      assert_true(!kiln_dispatch_select((kiln_isa)isa)->places[0][t] == (t >= KILN_CTYPE_C64));
   }
 }
 
@@ -403,10 +566,16 @@ static void test_casts_agree(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_functors),         cmocka_unit_test(test_sums_follow_the_rule),
-      cmocka_unit_test(test_reductions_agree), cmocka_unit_test(test_extremes),
-      cmocka_unit_test(test_casts_agree),      cmocka_unit_test(test_columns_are_as_rows),
-      cmocka_unit_test(test_halves),           cmocka_unit_test(test_quotients),
+      cmocka_unit_test(test_functors),
+      cmocka_unit_test(test_sums_follow_the_rule),
+      cmocka_unit_test(test_reductions_agree),
+      cmocka_unit_test(test_extremes),
+      cmocka_unit_test(test_casts_agree),
+      cmocka_unit_test(test_columns_are_as_rows),
+      cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_quotients),
+      cmocka_unit_test(test_extremes_of_zeros),
+      cmocka_unit_test(test_places),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,58 @@
+/* emit_tile.h: a tile, between emit_tile.c and emit_tile_columns.c. */
+#pragma once
+
+#include "codegen/llvm/emit_state.h"
+#include "codegen/loop/schedule.h"
+
+/* Which of a tile's loops an instruction moves with. */
+enum {
+  ROWS = 1,
+  VECTORS = 2,
+  SUMS = 4,   /* with a sum */
+  WANTED = 8, /* in the sums' loops */
+  KEPT = 16,  /* of columns, and read by what is not */
+};
+
+typedef struct tile {
+  const tree *t;
+  kiln__contraction c;
+  int begin, end;      /* its instructions; of a nest all */
+  int open;            /* of the body, the rows' loop; -1: the nest's */
+  int row_loop, inner; /* the rows', and the innermost one */
+  int rows, panel, vectors, chains, unroll;
+  int column_depth;         /* loops that values of columns stand in; -1: there are none */
+  bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
+  LLVMValueRef first, last; /* of the rows */
+  LLVMValueRef first_row;
+  /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
+  LLVMValueRef first_column, left;
+} tile;
+
+static inline bool is_outside(const tile *x, int i) {
+  return x->open < 0 && x->t->nest->body.data[i].op != KILN_LOOP_store &&
+         x->t->s->levels[i] <= x->row_loop;
+}
+
+/* What a tile takes from memory that was found for its columns. */
+static inline bool is_kept_of_column(const tile *x, int i) {
+  return x->column_depth >= 0 && (x->t->e->tile_moves[i] & KEPT);
+}
+
+/* Elements of the panel that the counter of its loop stands at. */
+static inline LLVMValueRef columns_left(const tile *x) {
+  const kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_tile *of = &x->t->nest->tile;
+  LLVMValueRef all = kiln__llvm_emit_index(e, x->panel);
+  if (x->left) return x->left;
+  if (x->open >= 0 || !of->columns) return all;
+  LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
+  return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
+}
+
+/* Whether it is the same in all rows: what batch norm makes of its parameters. It is found before
+ * the rows. */
+bool kiln__llvm_is_of_column(const tile *x, int i);
+/* Marks those that others read, and finds the loops that all of them stand in. */
+void kiln__llvm_find_columns(tile *x);
+/* Puts them into memory, from which all rows take them. */
+void kiln__llvm_emit_columns(const tile *x);

@@ -1,0 +1,299 @@
+/* layouts.c: pass `assign_layouts`: which values between groups have their channels last in memory.
+ *
+ * A kernel of a convolution is a matrix product of pixels and outputs where channels are
+ * neighbours, whatever the image's size: its vectors are outputs, its rows pixels, and steps
+ * between windows cost nothing. Behind a guard all that is between groups is nobody else's, so such
+ * a value may lie in memory as its groups like it. Values that a group reads and writes lie alike:
+ * they are found together (union-find), and get channels last where what convolutions gain is more
+ * than what it costs to turn those round which others see.
+ *
+ * Strides of types stay PyTorch's. What leaves goes through aten::contiguous, which is also how a
+ * value comes in, but for the image of a convolution, of which its kernel reads a copy anyway. The
+ * verifier refuses a layout anywhere else. */
+#include "codegen/codegen.h"
+#include "guards/guards.h"
+#include "jit/fusion.h"
+
+/* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
+ * windows over one channel, and that an element costs which is turned round. */
+static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01, TURN_COST = 0.3;
+enum { FORMAT_ROWS = 0, FORMAT_LAST = 2 }; /* PyTorch's memory formats */
+
+typedef struct laid {
+  kiln_ir_value *value;
+  int parent;  /* of the values that lie alike; itself: the first of them */
+  double gain; /* of them all, at the first */
+} laid;
+
+typedef struct planner {
+  kiln_pass *pass;
+  const kiln_block *block;
+  kiln_map numbers; /* value -> its place in `all` and 1 */
+  kiln_map turned;  /* value of outside -> the same with channels last */
+  KILN_VEC(laid) all;
+} planner;
+
+static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_TensorExprGroup); }
+
+/* Channels and pixels, as PyTorch would have them without being asked. */
+static bool can_turn(const kiln_ir_value *v) {
+  int64_t strides[KILN_LOOP_MAX_RANK], pixels = 1;
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_is_complete_tensor(v->type)) return false;
+  const kiln_tensor_detail *d = v->type->detail;
+  if (d->rank != 4 || d->physical) return false;
+  kiln_physical_strides(KILN_PHYSICAL_STRIDED, d->rank, d->sizes, strides);
+  for (int i = 2; i < d->rank; i++) pixels *= d->sizes[i];
+  return d->sizes[1] > 1 && pixels > 1 &&
+         memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+}
+
+static double numel_of(const kiln_ir_value *v) {
+  double count = 1;
+  for (int i = 0; i < v->type->detail->rank; i++) count *= (double)v->type->detail->sizes[i];
+  return count;
+}
+
+/* -- What lies alike -- */
+
+static int number_of(const planner *p, const kiln_ir_value *v) {
+  return (int)(intptr_t)kiln_map_find_ptr(&p->numbers, v) - 1;
+}
+
+static int first_of(planner *p, int i) {
+  while (p->all.data[i].parent != i) {
+    p->all.data[i].parent = p->all.data[p->all.data[i].parent].parent;
+    i = p->all.data[i].parent;
+  }
+  return i;
+}
+
+static int join(planner *p, int a, int b) {
+  if (a < 0) return first_of(p, b);
+  const int to = first_of(p, a), from = first_of(p, b);
+  if (to == from) return to;
+  p->all.data[from].parent = to;
+  p->all.data[to].gain += p->all.data[from].gain;
+  return to;
+}
+
+static double gain_of_convolution(const kiln_node *n) {
+  const kiln_ir_value *w = kiln_node_input(n, 1);
+  if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type)) return 0;
+  const kiln_tensor_detail *d = w->type->detail;
+  double taps = 1;
+  for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];
+  const double gain = d->sizes[1] == 1 ? CHANNEL_GAIN : taps > 1 ? WINDOW_GAIN : PIXEL_GAIN;
+  return numel_of(n->outputs[0]) * taps * (double)d->sizes[1] * gain;
+}
+
+static double gain_of(const kiln_graph *body) {
+  double gain = 0;
+  for (const kiln_node *n = body->top->first; n; n = n->next)
+    if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(n);
+  return gain;
+}
+
+/* Whether the group reads its input as images of convolutions alone. */
+static bool is_image(const kiln_graph *body, int input) {
+  const kiln_ir_value *v = kiln_graph_input(body, input);
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    if (use->index != 0 || !kiln_codegen_convolves(use->user->op)) return false;
+  return true;
+}
+
+/* Whether the group would want the value, which is not one of `all`, turned round. */
+static bool wants_turned(const planner *p, const kiln_node *group, int input) {
+  const kiln_ir_value *v = kiln_node_input(group, input);
+  return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && can_turn(v) &&
+         !is_image(kiln_node_graph(group, "Subgraph"), input);
+}
+
+static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    if (use->user->block != p->block || !is_group(use->user)) return true;
+  return false;
+}
+
+static void find_values(planner *p) {
+  for (kiln_node *n = p->block->first; n; n = n->next) {
+    for (int i = 0; is_group(n) && i < n->output_count; i++) {
+      kiln_ir_value *v = n->outputs[i];
+      if (!can_turn(v)) continue;
+      const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -TURN_COST * numel_of(v) : 0};
+      kiln_vec_push(p->pass->scratch, &p->all, found);
+      kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);
+    }
+  }
+}
+
+static void find_gains(planner *p) {
+  kiln_map counted = kiln_map_in(p->pass->scratch);
+  for (const kiln_node *n = p->block->first; n; n = n->next) {
+    if (!is_group(n)) continue;
+    int first = -1;
+    for (int i = 0; i < n->output_count; i++) {
+      const int number = number_of(p, n->outputs[i]);
+      if (number >= 0) first = join(p, first, number);
+    }
+    for (int i = 0; i < n->input_count; i++) {
+      const int number = number_of(p, kiln_node_input(n, i));
+      if (number >= 0) first = join(p, first, number);
+    }
+    if (first < 0) continue;
+    p->all.data[first].gain += gain_of(kiln_node_graph(n, "Subgraph"));
+    for (int i = 0; i < n->input_count; i++) {
+      const kiln_ir_value *v = kiln_node_input(n, i);
+      if (!wants_turned(p, n, i) || kiln_map_find_ptr(&counted, v)) continue;
+      kiln_map_set_ptr(&counted, v, p); /* it is turned once for all */
+      p->all.data[first].gain -= TURN_COST * numel_of(v);
+    }
+  }
+}
+
+/* -- Layouts -- */
+
+static bool is_turned(planner *p, const kiln_ir_value *v) {
+  const int number = number_of(p, v);
+  return number >= 0 && p->all.data[first_of(p, number)].gain > 0;
+}
+
+static const kiln_type *laid_type(const planner *p, const kiln_type *type) {
+  kiln_tensor_detail d = *type->detail;
+  d.physical = KILN_PHYSICAL_CHANNELS_LAST;
+  return kiln_type_tensor(p->pass->graph->types, &d);
+}
+
+/* contiguous(v, format) beside a group. */
+static kiln_ir_value *turn(kiln_ir_value *v, int format, const kiln_type *type, kiln_node *group,
+                           bool behind) {
+  kiln_node *n = kiln_node_create_id(group->graph, KILN_OP_contiguous);
+  n->range = group->range;
+  (behind ? kiln_node_insert_after : kiln_node_insert_before)(n, group);
+  kiln_node_add_input(n, v);
+  kiln_node_add_input(
+      n, kiln_insert_constant_before(n, kiln_int(format), kiln_type_basic(KILN_TYPE_INT)));
+  return kiln_node_add_output(n, type);
+}
+
+static void lay_input(const planner *p, const kiln_node *group, int i) {
+  kiln_ir_value *own = kiln_graph_input(kiln_node_graph(group, "Subgraph"), i);
+  own->type = laid_type(p, own->type);
+}
+
+/* -- Without layouts -- */
+
+static bool has_layout(const kiln_ir_value *v) {
+  return v->type->detail && v->type->detail->physical;
+}
+
+static const kiln_type *plain_type(const kiln_graph *graph, const kiln_type *type) {
+  kiln_tensor_detail d = *type->detail;
+  d.physical = KILN_PHYSICAL_STRIDED;
+  return kiln_type_tensor(graph->types, &d);
+}
+
+/* The value in another format, behind all that the graph has. */
+static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, int format,
+                                    const kiln_type *type) {
+  kiln_ir_value *how =
+      kiln_append_constant(graph->top, kiln_int(format), kiln_type_basic(KILN_TYPE_INT));
+  kiln_node *n = kiln_node_create_id(graph, KILN_OP_contiguous);
+  kiln_node_add_input(n, v);
+  kiln_node_add_input(n, how);
+  kiln_node_append(graph->top, n);
+  return kiln_node_add_output(n, type);
+}
+
+static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
+  kiln_ir_value *own = kiln_graph_add_input(to, NULL, v->type);
+  own->weight = kiln_ir_value_is_weight(v);
+  if (has_layout(v)) own = append_turned(to, own, FORMAT_ROWS, plain_type(to, v->type));
+  kiln_map_set_ptr(copies, v, own);
+}
+
+kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
+  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
+  bool any = false;
+  for (int i = 0; i < inputs; i++) any |= has_layout(kiln_graph_input(body, i));
+  for (int i = 0; i < outputs; i++) any |= has_layout(kiln_graph_output(body, i));
+  if (!any) return body;
+  kiln_graph *to = kiln_graph_create_sub(body->root);
+  kiln_map copies = kiln_map_in(scratch);
+  for (int i = 0; i < inputs; i++) copy_input(to, &copies, kiln_graph_input(body, i));
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    kiln_node *copy = kiln_node_copy(to, n, &copies);
+    kiln_node_append(to->top, copy);
+    for (int i = 0; i < n->output_count; i++) {
+      if (has_layout(n->outputs[i])) copy->outputs[i]->type = plain_type(to, n->outputs[i]->type);
+      kiln_map_set_ptr(&copies, n->outputs[i], copy->outputs[i]);
+    }
+  }
+  for (int i = 0; i < outputs; i++) {
+    const kiln_ir_value *v = kiln_graph_output(body, i);
+    kiln_ir_value *own = kiln_map_find_ptr(&copies, v);
+    kiln_graph_add_output(to, has_layout(v) ? append_turned(to, own, FORMAT_LAST, v->type) : own);
+  }
+  return to;
+}
+
+/* -- The pass -- */
+
+/* The value lies so from here on; who is no group reads what it was. */
+static void lay_value(planner *p, kiln_ir_value *v) {
+  kiln_node *group = v->node;
+  kiln_ir_value *own = kiln_graph_output(kiln_node_graph(group, "Subgraph"), v->index);
+  kiln_ir_value *rows = NULL;
+  const kiln_type *type = v->type;
+  v->type = laid_type(p, type);
+  own->type = laid_type(p, own->type);
+  for (kiln_use *use = v->uses, *next; use; use = next) {
+    next = use->next;
+    if (use->user->block == p->block && is_group(use->user)) {
+      lay_input(p, use->user, use->index);
+      continue;
+    }
+    if (!rows) rows = turn(v, FORMAT_ROWS, type, group, true);
+    if (use->user != rows->node) kiln_node_set_input(use->user, use->index, rows);
+  }
+}
+
+static void turn_input(planner *p, kiln_node *group, int i) {
+  kiln_ir_value *v = kiln_node_input(group, i), *last = kiln_map_find_ptr(&p->turned, v);
+  if (!last) {
+    last = turn(v, FORMAT_LAST, laid_type(p, v->type), group, false);
+    kiln_map_set_ptr(&p->turned, v, last);
+  }
+  kiln_node_set_input(group, i, last);
+  lay_input(p, group, i);
+}
+
+static void lay_block(kiln_pass *pass, kiln_block *block) {
+  planner p = {.pass = pass, .block = block};
+  p.numbers = kiln_map_in(pass->scratch);
+  p.turned = kiln_map_in(pass->scratch);
+  find_values(&p);
+  find_gains(&p);
+  for (kiln_node *n = block->first; n; n = n->next) {
+    bool lies = false;
+    for (int i = 0; is_group(n) && i < n->output_count; i++) lies |= is_turned(&p, n->outputs[i]);
+    for (int i = 0; lies && i < n->input_count; i++)
+      if (wants_turned(&p, n, i)) turn_input(&p, n, i);
+  }
+  for (int i = 0; i < p.all.count; i++) {
+    if (!is_turned(&p, p.all.data[i].value)) continue;
+    lay_value(&p, p.all.data[i].value);
+    pass->changed = true;
+  }
+}
+
+static void visit(kiln_pass *pass, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next)
+    for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
+  if (kiln_guards_is_hit(block)) lay_block(pass, block);
+}
+
+kiln_status *kiln_pass_assign_layouts(kiln_pass *pass) {
+  const kiln_flags *flags = &pass->env->flags;
+  if (flags->layouts && flags->compat != KILN_COMPAT_TORCH) visit(pass, pass->graph->top);
+  return NULL;
+}

@@ -1,0 +1,352 @@
+/* winograd.c: which form of winograd.h a convolution takes, how it is cut, and its runs. */
+#include "runtime/kernels/heavy/winograd.h"
+
+#include <math.h>
+
+#include "base/checked.h"
+#include "runtime/tensor.h"
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t parts_of(int64_t n, int64_t part) { return n / part + (n % part > 0); }
+
+/* -- Weights -- */
+
+static const kiln_winograd_kernels *kernels_of(const kiln_dispatch *dispatch,
+                                               kiln_winograd_form form) {
+  return &dispatch->winograd->forms[form];
+}
+
+kiln_status *kiln_winograd_bytes(const kiln_dispatch *dispatch, kiln_winograd_form form,
+                                 int64_t channels, int64_t outputs, size_t *out_bytes) {
+  const int64_t lanes = kernels_of(dispatch, form)->lanes;
+  int64_t bytes;
+  if (!kiln_checked_mul_i64(parts_of(outputs, lanes), lanes, &bytes) ||
+      !kiln_checked_mul_i64(bytes, channels, &bytes) ||
+      !kiln_checked_mul_i64(bytes, kiln_winograd_positions(form) * (int64_t)sizeof(float),
+                            &bytes)) {
+    return kiln_status_oom();
+  }
+  *out_bytes = (size_t)bytes;
+  return NULL;
+}
+
+typedef struct fill_work {
+  kiln_winograd_filling filling;
+  const kiln_winograd_kernels *kernels;
+} fill_work;
+static void fill_panels(void *data, int64_t begin, int64_t end, int worker) {
+  const fill_work *w = data;
+  (void)worker;
+  w->kernels->fill(&w->filling, begin, end);
+}
+kiln_status *kiln_winograd_fill(const kiln_dispatch *dispatch, kiln_winograd_form form,
+                                int64_t channels, int64_t outputs,
+                                const kiln_winograd_weight *weight, float *u, kiln_pool *pool) {
+  fill_work w = {.filling = {weight, channels, outputs, u}, .kernels = kernels_of(dispatch, form)};
+  kiln_pool_for(pool, parts_of(outputs, 2 * w.kernels->lanes), 1, fill_panels, &w);
+  return kiln_budget_check(kiln_budget_current(), 0);
+}
+
+/* -- The choice -- */
+
+/* Cycles of a core that starts two products of vectors in each. The numbers were measured on
+ * several shapes, instruction sets and caches that the weights were in or not (bench/winograd.c):
+ * what a vector of channels or outputs of a tile takes for its transform, its way to M included. */
+static const struct {
+  double gather, give;
+} transform_cycles[] = {[KILN_WINOGRAD_F2] = {65, 55}, [KILN_WINOGRAD_F4] = {180, 160}};
+/* Shares of the peak that products reach. */
+#define DIRECT_SHARE 0.9
+#define WINOGRAD_SHARE 0.88
+/* Fewer tiles than these leave the registers' sums waiting for each other. */
+#define BUSY_TILES 4.0
+/* Bytes in a cycle from memory and from the last cache. */
+#define MEMORY_BYTES 8.0
+#define L3_BYTES 16.0
+/* U is in the last cache if it takes no more of it: the network's other weights were there since.
+ */
+#define L3_SHARE 0.0625
+/* A form that needs more memory, or has larger errors, must be so much faster. */
+#define WORTH_WINOGRAD 0.85
+#define WORTH_F4 0.95
+
+/* Weights arrive half behind the products that use them. */
+static double with_weights(const kiln_winograd_machine *machine, double cycles, double floats) {
+  const double bytes = floats * sizeof(float);
+  if (bytes <= (double)machine->l2_bytes / 2) return cycles;
+  const bool near = bytes <= L3_SHARE * (double)machine->l3_bytes;
+  const double arrival = bytes / (near ? L3_BYTES : MEMORY_BYTES), sum = cycles + arrival / 2;
+  return sum > arrival ? sum : arrival;
+}
+static double cycles_of(const kiln_winograd *p, kiln_winograd_form form,
+                        const kiln_winograd_machine *machine) {
+  const double lanes = (double)machine->lanes, channels = (double)p->channels;
+  const double outputs = ceil((double)p->outputs / lanes), batch = (double)p->batch;
+  if (form == KILN_WINOGRAD_NONE) {
+    const double weights = 9 * channels * (double)p->outputs;
+    const double pixels = batch * (double)p->out[0] * (double)p->out[1];
+    return with_weights(machine, weights * pixels / lanes / 2 / DIRECT_SHARE, weights);
+  }
+  const int64_t tile = kiln_winograd_tile(form);
+  const double positions = (double)kiln_winograd_positions(form);
+  const double tiles =
+      batch * (double)parts_of(p->out[0], tile) * (double)parts_of(p->out[1], tile);
+  const double products = positions * channels * outputs * fmax(tiles, BUSY_TILES);
+  const double transforms = transform_cycles[form].gather * ceil(channels / lanes) +
+                            transform_cycles[form].give * outputs;
+  return with_weights(machine, products / 2 / WINOGRAD_SHARE + tiles * transforms,
+                      positions * channels * outputs * lanes);
+}
+kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
+                                        const kiln_winograd_machine *machine) {
+  const double direct = cycles_of(problem, KILN_WINOGRAD_NONE, machine);
+  const double f2 = cycles_of(problem, KILN_WINOGRAD_F2, machine);
+  const double f4 = cycles_of(problem, KILN_WINOGRAD_F4, machine);
+  const kiln_winograd_form form = f4 < WORTH_F4 * f2 ? KILN_WINOGRAD_F4 : KILN_WINOGRAD_F2;
+  return (form == KILN_WINOGRAD_F4 ? f4 : f2) < WORTH_WINOGRAD * direct ? form : KILN_WINOGRAD_NONE;
+}
+
+/* -- Plans -- */
+
+enum { LINE = 16 }; /* floats of a line of the caches */
+
+/* The next odd number of lines: what lies so far apart takes turns in all sets of a cache. */
+static bool odd_lines(int64_t floats, int64_t *out) {
+  int64_t lines = parts_of(floats, LINE) | 1;
+  return kiln_checked_mul_i64(lines, LINE, out);
+}
+/* Where V and M of `tiles` are in a thread's scratch. */
+static kiln_status *place(kiln_winograd_plan *p, int64_t tiles) {
+  const int64_t positions = kiln_winograd_positions(p->form);
+  int64_t v, m;
+  p->strip = tiles;
+  if (!odd_lines(p->problem.channels, &p->v_row) || !kiln_checked_mul_i64(p->v_row, tiles, &v) ||
+      !odd_lines(v, &p->v_position) || !odd_lines(tiles * p->panel, &p->m_position) ||
+      !kiln_checked_mul_i64(p->v_position, positions * (int64_t)sizeof(float), &v)) {
+    return kiln_status_oom();
+  }
+  m = p->m_position * positions * (int64_t)sizeof(float);
+  p->v_at = 64;
+  p->m_at = p->v_at + (size_t)v;
+  p->scratch = p->m_at + (size_t)m;
+  return p->scratch > SIZE_MAX / KILN_POOL_MAX_THREADS ? kiln_status_oom() : NULL;
+}
+
+/* Of the L2 cache's bytes, those for V and M; what is left is for U, and inputs and outputs on
+ * their way. */
+#define STRIP_SHARE 0.75
+/* Tiles of a strip at least: U comes from farther off for fewer. */
+enum { LEAST_STRIP = 28, MOST_STRIP = 1024 };
+/* What a block and a group of rows of a product cost beside its tiles, in tiles. */
+enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
+
+static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_winograd_machine *machine) {
+  const double tile = (double)kiln_winograd_positions(p->form) *
+                      (double)(p->problem.channels + LINE + p->panel) * sizeof(float);
+  const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
+  return (int64_t)fmin(fmax(most, (double)LEAST_STRIP), (double)MOST_STRIP);
+}
+/* Multiplications that are worth a thread. */
+#define GRAIN_PRODUCTS 250e3
+static double products_of(const kiln_winograd_plan *p, double tiles) {
+  return tiles * (double)kiln_winograd_positions(p->form) * (double)p->problem.channels *
+         (double)p->problem.outputs;
+}
+static int64_t grain_of(double each) {
+  return each >= GRAIN_PRODUCTS ? 1 : (int64_t)(GRAIN_PRODUCTS / each) + 1;
+}
+
+/* Tiles that the slowest of the threads works on, and what comes on top. */
+static double cost_of(const kiln_winograd_plan *p, int64_t rows, int64_t block_rows, int threads) {
+  const double each = (double)parts_of(parts_of(rows, block_rows), threads);
+  const int64_t tiles = block_rows * p->tiles[1];
+  return each * (double)(tiles + BLOCK_TILES + GROUP_TILES * parts_of(tiles, p->kernels->rows));
+}
+/* Rows of tiles of a block, which is one strip if it can be. What it costs. */
+static double cut_blocks(kiln_winograd_plan *p, int64_t rows, int64_t most, int threads) {
+  double cheapest = cost_of(p, rows, 1, threads);
+  p->block_rows = 1;
+  for (int64_t n = 2; n <= rows && n * p->tiles[1] <= most; n++) {
+    const double cost = cost_of(p, rows, n, threads);
+    if (cost > cheapest) continue;
+    cheapest = cost;
+    p->block_rows = n;
+  }
+  p->blocks = parts_of(rows, p->block_rows);
+  return cheapest;
+}
+/* The transform of an input costs as much as its products with so many outputs. */
+#define GATHER_OUTPUTS 8.0
+/* Threads take blocks, or, where these would not keep them equally busy, the panels of one block
+ * after the other. Then each of them has a V of its own, since another's would come from the other
+ * core's cache. */
+static void cut_for_threads(kiln_winograd_plan *p, int64_t rows, int64_t most) {
+  if (p->threads == 1 || p->panels < p->threads) {
+    cut_blocks(p, rows, most, p->threads);
+    return;
+  }
+  const double share = (double)parts_of(p->panels, p->threads) / (double)p->panels;
+  const double all = cut_blocks(p, rows, most, 1);
+  const double gathers = (double)(rows * p->tiles[1]) * GATHER_OUTPUTS;
+  const double by_panels = all * share + gathers / (double)p->problem.outputs;
+  kiln_winograd_plan other = *p;
+  p->by_panels = by_panels < cut_blocks(&other, rows, most, p->threads);
+  if (!p->by_panels) *p = other;
+}
+
+kiln_status *kiln_winograd_make_plan(const kiln_winograd *problem, kiln_winograd_form form,
+                                     const kiln_dispatch *dispatch,
+                                     const kiln_winograd_machine *machine, int threads,
+                                     kiln_winograd_plan *p) {
+  *p =
+      (kiln_winograd_plan){.problem = *problem, .form = form, .threads = threads < 1 ? 1 : threads};
+  p->kernels = kernels_of(dispatch, form);
+  p->panel = 2 * p->kernels->lanes;
+  p->panels = parts_of(problem->outputs, p->panel);
+  for (int d = 0; d < 2; d++) {
+    p->tiles[d] = parts_of(problem->out[d], kiln_winograd_tile(form));
+  }
+  int64_t rows, all;
+  if (!kiln_checked_mul_i64(problem->batch, p->tiles[0], &rows) ||
+      !kiln_checked_mul_i64(rows, p->tiles[1], &all)) {
+    return kiln_status_oom();
+  }
+  const int64_t most = most_tiles(p, machine);
+  if (products_of(p, (double)all) < 2 * GRAIN_PRODUCTS) p->threads = 1;
+  cut_for_threads(p, rows, most);
+  const int64_t block = p->block_rows * p->tiles[1];
+  return place(p, parts_of(block, parts_of(block, most)));
+}
+
+size_t kiln_winograd_scratch(const kiln_winograd_plan *p) {
+  return p->scratch * (size_t)p->threads;
+}
+
+/* -- Runs -- */
+
+typedef struct work {
+  const kiln_winograd_plan *plan;
+  const float *x, *u;
+  float *y;
+  kiln_winograd_done done;
+  void *user;
+  char *scratch;
+  int64_t tile, tiles; /* by panels: of the strip */
+} work;
+
+static char *scratch_at(const work *w, int worker) {
+  return w->scratch + (size_t)worker * w->plan->scratch;
+}
+static kiln_winograd_strip strip_at(const work *w, int64_t tile, int64_t tiles, int worker) {
+  char *scratch = scratch_at(w, worker);
+  return (kiln_winograd_strip){.plan = w->plan,
+                               .x = w->x,
+                               .u = w->u,
+                               .y = w->y,
+                               .tile = tile,
+                               .tiles = tiles,
+                               .v = (float *)(void *)(scratch + w->plan->v_at),
+                               .m = (float *)(void *)(scratch + w->plan->m_at)};
+}
+/* Hands on the rows of tiles [first, first + rows) of all images, image by image. */
+static void hand_on(const work *w, int64_t first, int64_t rows, int worker) {
+  const kiln_winograd_plan *p = w->plan;
+  const int64_t tile = kiln_winograd_tile(p->form), image_rows = p->tiles[0];
+  while (w->done && rows > 0) {
+    const int64_t row = first % image_rows, some = least(image_rows - row, rows);
+    const int64_t end = least((row + some) * tile, p->problem.out[0]);
+    w->done(w->user, first / image_rows, row * tile, end - row * tile, worker);
+    first += some;
+    rows -= some;
+  }
+}
+
+/* Strips of a block, and the tiles [*tile, *tile + result) of one of them. */
+static int64_t strips_of(const kiln_winograd_plan *p, int64_t rows) {
+  return parts_of(rows * p->tiles[1], p->strip);
+}
+static int64_t cut_strip(const kiln_winograd_plan *p, int64_t row, int64_t rows, int64_t index,
+                         int64_t *tile) {
+  const int64_t tiles = rows * p->tiles[1], strips = strips_of(p, rows);
+  const int64_t from = index * tiles / strips;
+  *tile = row * p->tiles[1] + from;
+  return (index + 1) * tiles / strips - from;
+}
+/* Rows of tiles of a block. */
+static int64_t rows_of(const kiln_winograd_plan *p, int64_t block) {
+  return least(p->problem.batch * p->tiles[0] - block * p->block_rows, p->block_rows);
+}
+
+static void run_blocks(void *data, int64_t begin, int64_t end, int worker) {
+  const work *w = data;
+  const kiln_winograd_plan *p = w->plan;
+  for (int64_t block = begin; block < end; block++) {
+    const int64_t row = block * p->block_rows, rows = rows_of(p, block);
+    for (int64_t i = 0; i < strips_of(p, rows); i++) {
+      int64_t tile;
+      const int64_t tiles = cut_strip(p, row, rows, i, &tile);
+      const kiln_winograd_strip strip = strip_at(w, tile, tiles, worker);
+      if (kiln_budget_leaves_out()) return;
+      p->kernels->gather(&strip);
+      for (int64_t panel = 0; panel < p->panels; panel++) p->kernels->panel(&strip, panel);
+    }
+    hand_on(w, row, rows, worker);
+  }
+}
+
+/* The first number of a thread's scratch says which strip its V is of: one more than its first
+ * tile; 0: none. */
+static void run_panels(void *data, int64_t begin, int64_t end, int worker) {
+  const work *w = data;
+  const kiln_winograd_strip strip = strip_at(w, w->tile, w->tiles, worker);
+  int64_t *held = (int64_t *)(void *)scratch_at(w, worker);
+  if (*held != w->tile + 1) w->plan->kernels->gather(&strip);
+  *held = w->tile + 1;
+  for (int64_t panel = begin; panel < end; panel++) {
+    if (kiln_budget_leaves_out()) return;
+    w->plan->kernels->panel(&strip, panel);
+  }
+}
+static void hand_on_rows(void *data, int64_t begin, int64_t end, int worker) {
+  const work *w = data;
+  hand_on(w, w->tile / w->plan->tiles[1] + begin, end - begin, worker);
+}
+static void run_by_panels(work *w, kiln_pool *pool) {
+  const kiln_winograd_plan *p = w->plan;
+  for (int worker = 0; worker < p->threads; worker++) *(int64_t *)(void *)scratch_at(w, worker) = 0;
+  for (int64_t block = 0; block < p->blocks; block++) {
+    const int64_t row = block * p->block_rows, rows = rows_of(p, block);
+    for (int64_t i = 0; i < strips_of(p, rows); i++) {
+      w->tiles = cut_strip(p, row, rows, i, &w->tile);
+      const double each = products_of(p, (double)w->tiles) / (double)p->panels;
+      kiln_pool_for(pool, p->panels, grain_of(each), run_panels, w);
+      if (kiln_budget_leaves_out()) return;
+    }
+    w->tile = row * p->tiles[1];
+    if (w->done) kiln_pool_for(pool, rows, 1, hand_on_rows, w);
+  }
+}
+
+void kiln_winograd_run(const kiln_winograd_plan *p, const float *x, const float *u, float *y,
+                       kiln_winograd_done done, void *user, kiln_pool *pool, void *scratch) {
+  work w = {.plan = p, .x = x, .u = u, .y = y, .done = done, .user = user, .scratch = scratch};
+  if (p->threads == 1) pool = NULL;
+  if (p->by_panels) {
+    run_by_panels(&w, pool);
+    return;
+  }
+  const double each = products_of(p, (double)(p->block_rows * p->tiles[1]));
+  kiln_pool_for(pool, p->blocks, grain_of(each), run_blocks, &w);
+}
+
+kiln_status *kiln_winograd_call(kiln_call *call, const kiln_winograd_plan *p, const float *x,
+                                const float *u, float *y, kiln_winograd_done done, void *user) {
+  const int64_t items = (int64_t)(kiln_winograd_scratch(p) / sizeof(float));
+  kiln_tensor *block;
+  void *scratch;
+  KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &items, &block));
+  kiln_status *status = kiln_tensor_writable_data(block, &scratch);
+  if (!status) kiln_winograd_run(p, x, u, y, done, user, call->pool, scratch);
+  kiln_tensor_release_to(&call->cache, block);
+  return status;
+}
