@@ -142,7 +142,7 @@ enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
 
 static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_winograd_machine *machine) {
   const double tile = (double)kiln_winograd_positions(p->form) *
-                      (double)(p->problem.channels + LINE + p->panel) * sizeof(float);
+                      ((double)p->problem.channels + (double)(LINE + p->panel)) * sizeof(float);
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
   return (int64_t)fmin(fmax(most, (double)LEAST_STRIP), (double)MOST_STRIP);
 }
