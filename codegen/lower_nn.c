@@ -209,21 +209,25 @@ KILN__LOWER(relu6) {
 
 /* -- Batch norm that uses given statistics -- */
 
-int kiln__lower_channel(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
-                        kiln_dtype compute) {
+/* Input i, a vector of that size, at one place, as a double of what is computed in. */
+static int vector_at(kiln__lowering *l, const kiln_node *node, int i, kiln_dim size,
+                     const kiln__lower_dim *at, kiln_dtype compute) {
   const kiln_ir_value *v = kiln_node_input(node, i);
   const kiln_tensor_detail *d = kiln__lower_is_tensor(node, i) ? v->type->detail : NULL;
   if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  if (d->rank != 1 || d->sizes[0] != kiln_node_input(node, 0)->type->detail->sizes[1]) {
-    return kiln__lower_refuse(l, KILN_REASON_raises);
-  }
+  if (d->rank != 1 || d->sizes[0] != size) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!(kiln_loop_class((kiln_dtype)d->dtype) & FLOATS)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
   kiln__lower_map *own = kiln__lower_new_map(l, 1);
-  own->dims[0] = map->dims[1];
+  own->dims[0] = *at;
   int value = kiln__lower_cast(l, kiln__lower_value(l, v, own), compute);
   return kiln__lower_cast(l, value, KILN_DTYPE_F64);
+}
+int kiln__lower_channel(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                        kiln_dtype compute) {
+  return vector_at(l, node, i, kiln_node_input(node, 0)->type->detail->sizes[1], &map->dims[1],
+                   compute);
 }
 bool kiln__lower_fits_input(const kiln_node *node, int i) {
   if (kiln__lower_is_none(node, i)) return true;
@@ -231,33 +235,65 @@ bool kiln__lower_fits_input(const kiln_node *node, int i) {
   return p == x || (p == KILN_DTYPE_F32 && kiln_loop_class(x) == KILN_LOOP_CLASS_H);
 }
 
-/* x * scale + shift: scale and shift in double, rounded once to what x is computed in. */
+/* Where batch norm's parameters are: weight, bias, mean, variance from `first` on. */
+typedef struct norm_inputs {
+  int first, eps;
+  kiln_dim size;
+  const kiln__lower_dim *at;
+  kiln_dtype compute;
+} norm_inputs;
+
+/* Of x * scale + shift: computed in double, rounded once to what x is computed in. */
+static bool norm_terms(kiln__lowering *l, const kiln_node *node, const norm_inputs *in,
+                       int *out_scale, int *out_shift) {
+  const int first = in->first;
+  double eps;
+  if (!kiln__lower_number(l, node, in->eps, &eps)) return false;
+  const int mean = vector_at(l, node, first + 2, in->size, in->at, in->compute);
+  const int var = vector_at(l, node, first + 3, in->size, in->at, in->compute);
+  if (mean < 0 || var < 0) return false;
+  int one = kiln__lower_const(l, KILN_DTYPE_F64, 1), zero = kiln__lower_const(l, KILN_DTYPE_F64, 0);
+  int deviation = OP1(sqrt, OP2(add, var, kiln__lower_const(l, KILN_DTYPE_F64, eps)));
+  int scale = OP2(div, one, deviation), bias = zero;
+  if (!kiln__lower_is_none(node, first))
+    scale = OP2(mul, scale, vector_at(l, node, first, in->size, in->at, in->compute));
+  if (!kiln__lower_is_none(node, first + 1))
+    bias = vector_at(l, node, first + 1, in->size, in->at, in->compute);
+  *out_shift = kiln__lower_cast(l, OP2(sub, bias, OP2(mul, mean, scale)), in->compute);
+  *out_scale = kiln__lower_cast(l, scale, in->compute);
+  return true;
+}
 KILN__LOWER(batch_norm) {
   const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
   const kiln_ivalue *training = kiln_ir_value_constant(kiln_node_input(node, 5));
-  double eps;
+  int scale, shift;
   if (!training || training->tag != KILN_TAG_BOOL || training->u.b) {
     return kiln__lower_refuse(l, KILN_REASON_not_constant);
   }
-  if (!kiln__lower_number(l, node, 7, &eps)) return -1;
   if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   if (d->rank < 2) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!kiln__lower_fits_input(node, 1) || !kiln__lower_fits_input(node, 2)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
-  kiln_dtype compute = kiln__lower_compute(kiln__lower_input_dtype(node, 0));
-  int x = input_of(l, node, map, FLOATS);
-  int mean = kiln__lower_channel(l, node, 3, map, compute);
-  int var = kiln__lower_channel(l, node, 4, map, compute);
-  if (x < 0 || mean < 0 || var < 0) return -1;
-  int one = kiln__lower_const(l, KILN_DTYPE_F64, 1), zero = kiln__lower_const(l, KILN_DTYPE_F64, 0);
-  int deviation = OP1(sqrt, OP2(add, var, kiln__lower_const(l, KILN_DTYPE_F64, eps)));
-  int scale = OP2(div, one, deviation), bias = zero;
-  if (!kiln__lower_is_none(node, 1)) {
-    scale = OP2(mul, scale, kiln__lower_channel(l, node, 1, map, compute));
-  }
-  if (!kiln__lower_is_none(node, 2)) bias = kiln__lower_channel(l, node, 2, map, compute);
-  int shift = kiln__lower_cast(l, OP2(sub, bias, OP2(mul, mean, scale)), compute);
-  scale = kiln__lower_cast(l, scale, compute);
+  const kiln_dtype compute = kiln__lower_compute(kiln__lower_input_dtype(node, 0));
+  const int x = input_of(l, node, map, FLOATS);
+  const norm_inputs in = {1, 7, d->sizes[1], &map->dims[1], compute};
+  if (x < 0 || !norm_terms(l, node, &in, &scale, &shift)) return -1;
   return finish(l, node, OP2(add, OP2(mul, x, scale), shift));
+}
+KILN__LOWER_EACH(batch_norm_terms) {
+  const kiln_tensor_detail *d = kiln_node_input(node, 2)->type->detail;
+  int scale, shift;
+  if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (d->rank != 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_dtype dtype = (kiln_dtype)d->dtype;
+  for (int i = 0; i < 2; i++) {
+    if (kiln__lower_is_none(node, i)) continue;
+    const kiln_dtype own = kiln__lower_input_dtype(node, i);
+    if (own != dtype && !(own == KILN_DTYPE_F32 && kiln_loop_class(dtype) == KILN_LOOP_CLASS_H))
+      return kiln__lower_refuse(l, KILN_REASON_dtype);
+  }
+  const norm_inputs in = {0, 4, d->sizes[0], &map->dims[0], kiln__lower_compute(dtype)};
+  if (!norm_terms(l, node, &in, &scale, &shift)) return -1;
+  return kiln__lower_cast(l, output ? shift : scale, dtype);
 }

@@ -162,6 +162,13 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* Two vectors like the running mean. */
+bool kiln__shape_batch_norm_terms(kiln_shape_query *q) {
+  const kiln_tensor_detail *mean = kiln__shape_ranked(q, 2);
+  if (!mean || mean->rank != 1) return false;
+  return kiln__shape_give(q, 0, mean->dtype, 1, mean->sizes, true) &&
+         kiln__shape_give(q, 1, mean->dtype, 1, mean->sizes, true);
+}
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);

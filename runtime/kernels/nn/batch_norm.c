@@ -157,6 +157,20 @@ static void share(const kiln__nn *nn, int64_t n, int64_t length, kiln_range_fn f
   kiln_pool_for(nn->call->pool, n, 1 + KILN_PW_GRAIN / (length + 1), fn, data);
 }
 
+/* Of a channel. */
+typedef struct terms {
+  double scale, shift;
+} terms;
+static terms terms_of(const kiln__nn *nn, const norm *p, int64_t channel, double mean,
+                      double rstd) {
+  const double scale = rstd * weight_of(nn, p, channel);
+  return (terms){scale, bias_of(nn, p, channel) - mean * scale};
+}
+static terms running_terms(const kiln__nn *nn, const norm *p, int64_t channel) {
+  return terms_of(nn, p, channel, kiln__nn_get(nn, p->mean, channel),
+                  1 / sqrt(kiln__nn_get(nn, p->var, channel) + p->eps));
+}
+
 typedef struct norm_run {
   const kiln__nn *nn;
   const norm *p;
@@ -172,13 +186,12 @@ static void norm_channels(void *data, int64_t begin, int64_t end, int worker) {
   const norm *p = run->p;
   const batch_norm *bn = run->bn;
   for (int64_t c = begin; c < end; c++) {
-    const double mean = kiln__nn_get(nn, bn->training ? bn->mean_data : p->mean, c);
-    const double rstd = bn->training ? kiln__nn_get(nn, bn->rstd_data, c)
-                                     : 1 / sqrt(kiln__nn_get(nn, p->var, c) + p->eps);
-    const double scale = rstd * weight_of(nn, p, c), shift = bias_of(nn, p, c) - mean * scale;
+    const terms t = bn->training ? terms_of(nn, p, c, kiln__nn_get(nn, bn->mean_data, c),
+                                            kiln__nn_get(nn, bn->rstd_data, c))
+                                 : running_terms(nn, p, c);
     int64_t left = KILN_BUDGET_ITEMS;
     for (int64_t b = 0; b < p->batch && !kiln_budget_spent(&left, 4 + p->inner / 4); b++) {
-      affine(nn, p, (b * p->channels + c) * p->inner, p->inner, scale, shift);
+      affine(nn, p, (b * p->channels + c) * p->inner, p->inner, t.scale, t.shift);
     }
   }
 }
@@ -235,6 +248,39 @@ static kiln_status *batch_norm_of(kiln__nn *nn, const kiln_ivalue *args, kiln_iv
 }
 KILN_NN_KERNEL(batch_norm) { return batch_norm_of(nn, args, outs, false); }
 KILN_NN_KERNEL(native_batch_norm) { return batch_norm_of(nn, args, outs, true); }
+
+/* weight, bias, running_mean, running_var, eps */
+KILN_NN_KERNEL(batch_norm_terms) {
+  kiln_tensor *weight = kiln_arg_tensor_opt(args, 0), *bias = kiln_arg_tensor_opt(args, 1);
+  kiln_tensor *mean = kiln_arg_tensor(args, 2), *var = kiln_arg_tensor(args, 3), *scale, *shift;
+  const kiln_dtype dtype = kiln_tensor_dtype(mean);
+  char *scales, *shifts;
+  norm p = {.channels = mean->numel, .eps = kiln_arg_float(args, 4)};
+  if (kiln_tensor_rank(mean) != 1) {
+    return KILN_OP_FAIL("running_mean should be a vector but has %d dimensions",
+                        kiln_tensor_rank(mean));
+  }
+  KILN_TRY(kiln__nn_begin(nn, dtype));
+  KILN_TRY(kiln__nn_check_weight(mean, weight));
+  KILN_TRY(kiln__nn_check_weight(mean, bias));
+  KILN_TRY(check_channels(var, "running_var", p.channels));
+  KILN_TRY(check_channels(weight, "weight", p.channels));
+  KILN_TRY(check_channels(bias, "bias", p.channels));
+  KILN_TRY(kiln__nn_dense(nn, weight, &p.weight));
+  KILN_TRY(kiln__nn_dense(nn, bias, &p.bias));
+  KILN_TRY(kiln__nn_dense(nn, mean, &p.mean));
+  KILN_TRY(kiln__nn_dense(nn, var, &p.var));
+  KILN_TRY(kiln__nn_new(nn, 1, &p.channels, &scale, &scales));
+  KILN_TRY(kiln__nn_new(nn, 1, &p.channels, &shift, &shifts));
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t c = 0; c < p.channels && !kiln_budget_spent(&left, 4); c++) {
+    const terms t = running_terms(nn, &p, c);
+    kiln__nn_set(nn, scales, c, t.scale);
+    kiln__nn_set(nn, shifts, c, t.shift);
+  }
+  KILN_TRY(kiln__nn_give(nn, scale, dtype, &outs[0]));
+  return kiln__nn_give(nn, shift, dtype, &outs[1]);
+}
 
 /* -- Instance norm: statistics of each (image, channel); the running ones get their mean -- */
 
