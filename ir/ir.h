@@ -243,8 +243,8 @@ void kiln_ir_value_replace_uses(kiln_ir_value *value, kiln_ir_value *with);
 void kiln_ir_value_set_name(kiln_ir_value *value, kiln_str base);
 /* The constant behind a value, or NULL (prim::Constant only; None constants give a None ivalue). */
 const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
-/* Whether it is the same in each run, as far as the graph tells: an attribute, a constant, or what
- * a guard makes of one. */
+/* Whether it is the same in each run, as far as the graph tells: an attribute, a constant, what a
+ * guard makes of one, or a result that is kept (attribute `kept`: jit/keep_constants.c). */
 bool kiln_ir_value_is_weight(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
 /* A constant tensor of no dimensions may stand for a number of Python's, which a trace keeps that

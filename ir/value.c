@@ -97,7 +97,7 @@ bool kiln_ir_value_is_weight(const kiln_ir_value *value) {
     value = kiln_node_input(value->node, value->index);
   }
   return value->weight || kiln_node_is(value->node, KILN_OP_prim_GetAttr) ||
-         kiln_node_is(value->node, KILN_OP_prim_Constant);
+         kiln_node_is(value->node, KILN_OP_prim_Constant) || kiln_node_int(value->node, "kept", 0);
 }
 bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   const kiln_ivalue *constant = kiln_ir_value_constant(value);

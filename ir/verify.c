@@ -236,6 +236,23 @@ static kiln_status *verify_guard(const kiln_node *node) {
   return NULL;
 }
 
+/* Results are kept of what depends on weights and constants alone, and nobody is given them. */
+static kiln_status *verify_kept(const kiln_node *node) {
+  if (!kiln_node_int(node, "kept", 0)) return NULL;
+  REQUIRE(node->op && node->op->schema && node->op->variant == KILN_VARIANT_NONE &&
+              node->block_count == 0 && !is_effect(node) && !kiln_node_is_nondeterministic(node),
+          node, "results are kept of what has effects, or is not the same each time");
+  for (int i = 0; i < node->input_count; i++)
+    REQUIRE(kiln_ir_value_is_weight(kiln_node_input(node, i)), node,
+            "results are kept, but input %d is no weight", i);
+  for (int i = 0; i < node->output_count; i++) {
+    for (const kiln_use *u = node->outputs[i]->uses; u; u = u->next)
+      REQUIRE(u->user->block == node->block && u->user != node->block->ret, node,
+              "result %d is kept, and leaves its block", i);
+  }
+  return NULL;
+}
+
 static int layout_of(const kiln_ir_value *v) {
   return v->type->detail ? v->type->detail->physical : KILN_PHYSICAL_STRIDED;
 }
@@ -331,6 +348,7 @@ static kiln_status *verify_node(const kiln_node *node, const kiln_block *block) 
   REQUIRE(!node->next || (node->next->prev == node && kiln_node_is_before(node, node->next)), node,
           "the order of nodes is broken");
   KILN_TRY(verify_links(node));
+  KILN_TRY(verify_kept(node));
   if (node->graph->owns_arena) KILN_TRY(verify_layouts(node)); /* a group's own nodes may */
   for (int i = 0; i < node->block_count; i++) {
     KILN_TRY(verify_block(node->blocks[i], node->graph, node));

@@ -596,6 +596,8 @@ static void fill_plan(kiln__bytecode_emitter *e) {
   }
   p->groups = e->groups.data;
   p->group_count = e->groups.count;
+  p->kept = e->kept.data;
+  p->kept_count = e->kept.count;
   p->types = e->types.data;
   p->type_count = e->types.count;
   p->type_lists = e->type_lists.data;
@@ -631,7 +633,8 @@ static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   e->hints = KILN_NEW_ARRAY(e->scratch, int32_t, count);
   e->last_reads_of = -1;
   e->wanted = KILN_NEW_ARRAY(e->scratch, uint32_t, count);
-  for (uint32_t i = 0; i < count; i++) e->regs[i] = e->hints[i] = -1;
+  e->owners = KILN_NEW_ARRAY(e->scratch, int32_t, count);
+  for (uint32_t i = 0; i < count; i++) e->regs[i] = e->hints[i] = e->owners[i] = -1;
 }
 
 static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph) {

@@ -1,4 +1,5 @@
-/* bytecode_borrow.c: which attributes a plan reads without counting a reference.
+/* bytecode_borrow.c: what a plan reads without counting a reference: attributes, and results that
+ * it keeps itself.
  *
  * The reason and an example with threads stand in plan.h. An attribute stays where it is while the
  * frame runs if its object does and if nobody sets it. The first object is argument 0, which its
@@ -44,10 +45,28 @@ static void borrow(kiln__bytecode_emitter *e, const kiln_block *block, const kil
   }
 }
 
+/* Results that the plan keeps: all those of a node, or none. */
+static void borrow_kept(kiln__bytecode_emitter *e, const kiln_block *block, kiln_value_vec *kept) {
+  for (const kiln_node *n = block->first; n; n = n->next) {
+    for (int i = 0; i < n->block_count; i++) borrow_kept(e, n->blocks[i], kept);
+    if (!kiln_node_int(n, "kept", 0) || e->plan->borrowed_count + n->output_count > MOST_BORROWED)
+      continue;
+    for (int i = 0; i < n->output_count; i++) {
+      e->regs[kiln_node_output(n, i)->id] = kiln__bytecode_register(e);
+      e->plan->borrowed_count++;
+      kiln_vec_push(e->scratch, kept, kiln_node_output(n, i));
+    }
+  }
+}
+
 void kiln__bytecode_borrow(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   kiln_map set = kiln_map_in(e->scratch);
   kiln_block *top = graph->top;
   e->plan->borrows_self =
       e->plan->arg_count > 0 && kiln_block_input(top, 0)->type->kind == KILN_TYPE_CLASS;
+  kiln_value_vec kept = {0};
   if (e->plan->borrows_self && find_set(top, &set)) borrow(e, top, &set);
+  borrow_kept(e, top, &kept);
+  for (int i = 0; i < kept.count; i++) /* behind all that is borrowed; they stay taken */
+    e->owners[kept.data[i]->id] = kiln__bytecode_register(e);
 }

@@ -26,12 +26,14 @@ typedef struct kiln__bytecode_emitter {
   KILN_VEC(const kiln_callable *) callables;
   KILN_VEC(kiln_guard_desc) guards;
   KILN_VEC(kiln_group) groups;
+  KILN_VEC(kiln_kept_op) kept;
   KILN_VEC(const kiln_type *) types;
   KILN_VEC(kiln_type_span) type_lists;
   KILN_VEC(kiln_str) strings;
   kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
   kiln_map wrapped_kernels;              /* kernel -> what stands for it */
   int32_t *regs;                         /* of a value, by id; -1: none */
+  int32_t *owners;                       /* of a kept value, by id: KEPT's second half; -1 */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
   KILN_VEC(uint8_t) live, reserved;      /* of a register */
   KILN_VEC(kiln_last_read) last_reads;   /* of a register */
@@ -71,7 +73,8 @@ const kiln_source_range *kiln__bytecode_range(kiln__bytecode_emitter *e,
 
 /* -- What is read without being counted (bytecode_borrow.c, runtime/plan.h) -- */
 
-/* Gives registers to attributes that are borrowed; the arguments have theirs, and nobody else. */
+/* Gives registers to attributes that are borrowed, and to what the plan keeps; the arguments have
+ * theirs, and nobody else. */
 void kiln__bytecode_borrow(kiln__bytecode_emitter *e, const kiln_graph *graph);
 static inline bool kiln__bytecode_borrows(const kiln__bytecode_emitter *e, const kiln_ir_value *v) {
   return e->regs[v->id] >= 0 && kiln_plan_borrows(e->plan, (uint32_t)e->regs[v->id]);

@@ -85,12 +85,35 @@ static const kiln_kernel *warning_kernel(kiln__bytecode_emitter *e, const kiln_n
   return own;
 }
 
+/* Results in registers that hold no reference, then those that own what had to be computed. */
+static void emit_kept(kiln__bytecode_emitter *e, kiln_node *node, const kiln_kernel *kernel) {
+  const kiln_kept_op op = {kernel, KILN_NEW(e->arena, kiln_kept_slot)};
+  const int ins = node->input_count, outs = node->output_count;
+  kiln_vec_push(e->arena, &e->kept, op);
+  const int at =
+      kiln__bytecode_instr(e, KILN_INSTR_KEPT, ins, 2 * outs, (uint32_t)e->kept.count - 1);
+  for (int i = 0; i < ins; i++) {
+    const kiln_operand o = kiln__bytecode_read(e, kiln_node_input(node, i));
+    kiln__bytecode_operands(e, at)[i] = o;
+  }
+  for (int i = 0; i < outs; i++) {
+    const uint32_t id = kiln_node_output(node, i)->id;
+    kiln__bytecode_operands(e, at)[ins + i] = (kiln_operand)e->regs[id];
+    kiln__bytecode_operands(e, at)[ins + outs + i] = (kiln_operand)e->owners[id];
+  }
+  kiln__bytecode_finish(e, node);
+}
+
 static kiln_status *emit_op(kiln__bytecode_emitter *e, kiln_node *node) {
   const kiln_kernel *kernel = node->op ? &node->op->kernel : missing_kernel(e, node);
   if (node->output_count > KILN_MAX_OUTS) return bad_node(node, "has too many results");
   if (e->env->quantised || e->env->structured) kernel = wrapped_kernel(e, kernel);
   if (kiln_node_is(node, KILN_OP_warn) && e->env->warned && node->range) {
     kernel = warning_kernel(e, node);
+  }
+  if (node->output_count && e->owners[kiln_node_output(node, 0)->id] >= 0) {
+    emit_kept(e, node, kernel);
+    return NULL;
   }
   bool is_fresh = kiln_op_is_fresh(kernel, node->input_count, node->output_count);
   return direct(e, node, is_fresh ? KILN_INSTR_OP_FRESH : KILN_INSTR_OP, add_kernel(e, kernel));

@@ -616,6 +616,7 @@ static __attribute__((noinline)) kiln_status *run_frames(kiln_call *call, machin
         }
         break;
       case KILN_INSTR_TYPECHECK: kiln__interp_typecheck(call, f, in, o); break;
+      case KILN_INSTR_KEPT: status = kiln__interp_kept(call, f, in, o); break;
       default: status = kiln__interp_value(call, f, in, o); break;
     }
     if (__builtin_expect(status != NULL, 0)) {

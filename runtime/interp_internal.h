@@ -102,6 +102,9 @@ kiln_status *kiln__interp_group(kiln_call *call, kiln_frame *f, const kiln_instr
                                 const kiln_operand *o) KILN_MUST_USE;
 void kiln__interp_typecheck(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                             const kiln_operand *o);
+/* KEPT. */
+kiln_status *kiln__interp_kept(kiln_call *call, kiln_frame *f, const kiln_instr *in,
+                               const kiln_operand *o) KILN_MUST_USE;
 /* Instructions that make and take apart values; `o` are the operands. */
 kiln_status *kiln__interp_value(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                 const kiln_operand *o) KILN_MUST_USE;

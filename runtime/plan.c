@@ -8,6 +8,7 @@ typedef enum x_kind {
   X_NONE,
   X_KERNEL,
   X_GROUP,
+  X_KEPT,
   X_CONSTANT,
   X_JUMP,
   X_CALLABLE,
@@ -38,6 +39,7 @@ const char *kiln_instr_name(kiln_instr_op op) {
 void kiln_plan_destroy(kiln_plan *plan) {
   if (!plan) return;
   for (int i = 0; i < plan->constant_count; i++) kiln_ivalue_release(plan->constants[i]);
+  for (int i = 0; i < plan->kept_count; i++) kiln_kept_slot_release(plan->kept[i].slot);
   kiln_arena_destroy(plan->arena);
 }
 
@@ -48,6 +50,7 @@ static void print_x(const kiln_plan *plan, const kiln_instr *in, kiln_text *text
     case X_NONE: break;
     case X_KERNEL: kiln_text_printf(text, " %s", plan->kernels[in->x]->name); break;
     case X_GROUP: kiln_text_printf(text, " %s", plan->groups[in->x].name); break;
+    case X_KEPT: kiln_text_printf(text, " %s", plan->kept[in->x].kernel->name); break;
     case X_CONSTANT: kiln_text_printf(text, " c%u", in->x); break;
     case X_JUMP: kiln_text_printf(text, " ->%u", in->x); break;
     case X_CALLABLE: kiln_text_printf(text, " %s", plan->callables[in->x]->name); break;
@@ -118,6 +121,7 @@ static bool x_in_range(const kiln_plan *plan, const kiln_instr *in) {
     case X_NUMBER: break;
     case X_KERNEL: limit = (uint32_t)plan->kernel_count; break;
     case X_GROUP: limit = (uint32_t)plan->group_count; break;
+    case X_KEPT: limit = (uint32_t)plan->kept_count; break;
     case X_CONSTANT: limit = (uint32_t)plan->constant_count; break;
     case X_JUMP: limit = (uint32_t)plan->code_count; break;
     case X_CALLABLE: limit = (uint32_t)plan->callable_count; break;
@@ -191,7 +195,12 @@ static kiln_status *verify_donors(const kiln_plan *plan, int at) {
                     plan->name, at);
 }
 
-/* Registers that hold no reference stay as BORROW_ATTR wrote them. */
+/* Whether output k of the instruction is a register that holds no reference. */
+static bool gives_borrowed(const kiln_instr *in, int k) {
+  return in->op == KILN_INSTR_BORROW_ATTR || (in->op == KILN_INSTR_KEPT && k < in->out_count / 2);
+}
+
+/* Registers that hold no reference stay as BORROW_ATTR or KEPT wrote them. */
 static kiln_status *verify_borrows(const kiln_plan *plan, int at) {
   const kiln_instr *in = &plan->code[at];
   const kiln_operand *o = plan->operands + in->operands;
@@ -201,7 +210,7 @@ static kiln_status *verify_borrows(const kiln_plan *plan, int at) {
     if (o[k] & KILN_OPERAND_CONSTANT || index == KILN_OPERAND_NONE) continue;
     const bool borrows = kiln_plan_borrows(plan, index);
     if (k >= in->in_count) {
-      good = good && borrows == (in->op == KILN_INSTR_BORROW_ATTR);
+      good = good && borrows == gives_borrowed(in, k - in->in_count);
     } else {
       good = good && !(borrows && (o[k] & KILN_OPERAND_MOVE || in->op == KILN_INSTR_DROP));
     }
@@ -218,6 +227,10 @@ static kiln_status *verify_counts(const kiln_plan *plan, int at) {
               (info->outs < 0 || info->outs == in->out_count) && in->in_count <= plan->max_in;
   if (in->op == KILN_INSTR_MOVE) good = good && in->in_count == in->out_count;
   if (in->op == KILN_INSTR_OP) good = good && in->out_count <= KILN_MAX_OUTS;
+  if (in->op == KILN_INSTR_KEPT) {
+    good = good && in->out_count == 2 * plan->kept[in->x].kernel->out_count &&
+           in->out_count <= 2 * KILN_MAX_OUTS;
+  }
   if (in->op == KILN_INSTR_OP_FRESH) {
     good = good && kiln_op_is_fresh(plan->kernels[in->x], in->in_count, in->out_count);
   }

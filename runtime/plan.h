@@ -24,7 +24,8 @@
  *   thread A: r1 = self.fc, borrowed; r2 = r1.weight, borrowed; r0 = linear(r0!, r2)
  *   thread B: the same at the same time; neither writes a line that the other reads
  *   thread C: self.fc = other: waits or is refused, since A and B read it (api/instance.c)
- * What takes a value out of such a register, RET or LIST, counts its own reference.
+ * What takes a value out of such a register, RET or LIST, counts its own reference. Results that
+ * the plan keeps (kept.h) are in such registers too.
  *
  * Rules for who makes a plan: a register is empty (or holds no reference) when it is written;
  * an operand without MOVE leaves its register as it is; of several operands of one instruction
@@ -34,6 +35,7 @@
 
 #include "runtime/guard.h"
 #include "runtime/kernel.h"
+#include "runtime/kept.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/kernels/heavy/winograd.h"
 #include "runtime/pack.h"
@@ -175,7 +177,7 @@ typedef struct kiln_method_lookup {
 struct kiln_plan {
   const char *name;
   kiln_arena *arena;  /* owns everything below */
-  int register_count; /* first the arguments, then what is borrowed of attributes */
+  int register_count; /* first the arguments, then what is borrowed */
   int arg_count, borrowed_count, result_count;
   bool borrows_self; /* argument 0 */
   int max_in;        /* largest in_count, for the frame's argument space */
@@ -193,6 +195,8 @@ struct kiln_plan {
   int guard_count;
   const kiln_group *groups;
   int group_count;
+  const kiln_kept_op *kept; /* each of one KEPT; their slots are the plan's */
+  int kept_count;
   int symbol_count;                   /* of all guards */
   const kiln_guard_desc *entry_guard; /* that holds before the plan starts, and has symbols; NULL */
   int record_count;                   /* records of a profiling plan */
@@ -208,8 +212,8 @@ struct kiln_plan {
   kiln_instr_time *times;                 /* [code_count]; NULL: not timed */
 };
 
-/* Whether the register holds no reference: nothing moves or drops it, and only BORROW_ATTR writes
- * it. */
+/* Whether the register holds no reference: nothing moves or drops it, and only BORROW_ATTR and KEPT
+ * write it. */
 static inline bool kiln_plan_borrows(const kiln_plan *plan, uint32_t index) {
   const uint32_t args = (uint32_t)plan->arg_count;
   return index == 0 ? plan->borrows_self
