@@ -21,9 +21,11 @@ static bool is_whole(const kiln_ir_value *v) {
          v->type->detail->requires_grad != 1 && v->type->detail->undefined == 0;
 }
 
+/* Elements in memory: an expanded tensor shows some of them again. */
 static double numel_of(const kiln_ir_value *v) {
+  const kiln_tensor_detail *d = v->type->detail;
   double count = 1;
-  for (int i = 0; i < v->type->detail->rank; i++) count *= (double)v->type->detail->sizes[i];
+  for (int i = 0; i < d->rank; i++) count *= d->strides[i] ? (double)d->sizes[i] : 1;
   return count;
 }
 

@@ -44,6 +44,20 @@ static const struct {
      "  %1 : Tensor = prim::TensorExprGroup_0(%x)\n  return (%1)\n"
      "with prim::TensorExprGroup_0 = graph(%a : Tensor, %b : Tensor):\n  return (%a)\n",
      "the group has 1 inputs, its subgraph 2"},
+    {"graph(%x : Tensor):\n  %1 : Tensor = aten::tanh[kept=1](%x)\n"
+     "  %2 : Tensor = aten::tanh(%1)\n  return (%2)\n",
+     "input 0 is no weight"},
+    {"graph(%m : __torch__.M):\n  %w : Tensor = prim::GetAttr[name=\"w\"](%m)\n"
+     "  %1 : Tensor = aten::tanh[kept=1](%w)\n  return (%1)\n",
+     "result 0 is kept, and leaves its block"},
+    {"graph(%m : __torch__.M):\n  %w : Tensor = prim::GetAttr[name=\"w\"](%m)\n"
+     "  %1 : Tensor = aten::tanh_[kept=1](%w)\n  %2 : Tensor = aten::tanh(%1)\n  return (%2)\n",
+     "results are kept of what has effects"},
+    {"graph(%m : __torch__.M):\n  %w : Tensor = prim::GetAttr[name=\"w\"](%m)\n"
+     "  %n : NoneType = prim::Constant()\n"
+     "  %1 : Tensor = aten::bernoulli[kept=1](%w, %n)\n"
+     "  %2 : Tensor = aten::tanh(%1)\n  return (%2)\n",
+     "or is not the same each time"},
     {"graph(%x : Tensor, %i : int):\n"
      "  %1 : Tensor, %2 : bool = prim::TypeCheck[types=[Tensor]](%x)\n"
      "  %3 : Tensor = aten::add_(%x, %x, %i)\n"
