@@ -11,7 +11,8 @@
 #include "runtime/kernels/heavy/winograd.h"
 #include "test/unit/traps.h"
 
-static uint64_t random_state = 88172645463325252u;
+enum { SEED = 88172645 };
+static uint64_t random_state = SEED;
 static int64_t below(int64_t n) {
   random_state ^= random_state << 13;
   random_state ^= random_state >> 7;
@@ -330,8 +331,9 @@ static void test_errors(void **state) {
   enum { DRAWS = 4, ISAS = KILN_ISA_AVX512 + 1 };
   static const struct {
     double most, mean;
-  } bounds[] = {[KILN_WINOGRAD_F2] = {1, 1}, [KILN_WINOGRAD_F4] = {2.5, 2.4}};
+  } bounds[] = {[KILN_WINOGRAD_F2] = {1, 1}, [KILN_WINOGRAD_F4] = {4, 2.4}};
   static const int64_t shapes[][2] = {{64, 20}, {128, 16}, {256, 14}, {512, 7}};
+  random_state = SEED; /* the same numbers whatever the machine's instruction sets are */
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     errors e[ISAS][KILN_WINOGRAD__COUNT] = {0};
     for (int draw = 0; draw < DRAWS; draw++) {
