@@ -2,12 +2,14 @@
  * of it, where it can be kept (keep_constants.c).
  *
  * Batch norm that does not train is x * scale + shift, and what it makes of its four parameters is
- * an operator of its own, kiln::batch_norm_terms. So
- *   y = batch_norm(x, w, b, mean, var)     in a group that has w, b, mean and var as inputs,
- * becomes scale, shift = batch_norm_terms(…)     in front of it, and in the group y = x *
- * view(scale, [C, 1, 1]) + view(shift, [C, 1, 1]) with the same bits. Other operators that read
- * inputs of the group which are weights, or what is made of those, leave it as they are; views go
- * along where they are needed. A result that others than groups see is computed where it was. */
+ * an operator of its own, kiln::batch_norm_terms. Of y = batch_norm(x, w, b, mean, var), with these
+ * four as inputs of the group, becomes
+ *   in front:      scale, shift = batch_norm_terms(w, b, mean, var)
+ *   in the group:  y = x * scale.unsqueeze(-1) + shift.unsqueeze(-1), as often as x has dimensions
+ *                  behind its channels
+ * with the same bits. Other operators that read inputs of the group which are weights, or what is
+ * made of those, leave it as they are; views go along where they are needed. A result that others
+ * than groups see is computed where it was. */
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "jit/kept.h"
@@ -176,7 +178,8 @@ static kiln_ir_value *outer_of(hoister *h, kiln_ir_value *v) {
 
 static void give_directly(hoister *h, int output) {
   kiln_ir_value *v = kiln_graph_output(h->body, output);
-  if (!kiln_map_find_ptr(&h->fixed, v) || is_view(v->node)) return;
+  if (!kiln_map_find_ptr(&h->fixed, v) || v->node == h->body->top->param || is_view(v->node))
+    return;
   kiln_ir_value_replace_uses(kiln_node_output(h->group, output), outer_of(h, v));
   kiln_block_remove_output(h->body->top, output);
   kiln_node_remove_output(h->group, output);
@@ -215,9 +218,7 @@ static void hoist_from(hoister *h) {
   bool any = false;
   find_fixed(h);
   for (const kiln_node *n = h->body->top->first; n; n = n->next) {
-    if (!n->output_count || is_constant(n->outputs[0]) || is_view(n) ||
-        !kiln_map_find_ptr(&h->fixed, n->outputs[0]))
-      continue;
+    if (!n->output_count || !kiln_map_find_ptr(&h->fixed, n->outputs[0]) || is_view(n)) continue;
     (void)outer_of(h, n->outputs[0]);
     any = true;
   }

@@ -6,9 +6,7 @@
 /* An argument as it was; what is no tensor is a constant of the plan, or None. */
 typedef struct argument {
   kiln_tag tag;
-  kiln_storage *storage; /* retained */
-  uint32_t version;      /* of the storage */
-  const void *data;
+  kiln_memory memory; /* held */
   kiln_tensor_key key;
   const int64_t *dims; /* sizes and strides */
 } argument;
@@ -22,8 +20,7 @@ typedef struct kiln__kept {
 } kiln__kept;
 
 static void destroy(kiln__kept *k) {
-  for (int i = 0; i < k->count; i++)
-    if (k->args[i].storage) kiln_storage_release(k->args[i].storage);
+  for (int i = 0; i < k->count; i++) kiln_memory_release(&k->args[i].memory);
   for (int i = 0; i < k->out_count; i++) kiln_ivalue_release(k->outs[i]);
   kiln_mem_free(k->mem, k, k->bytes);
 }
@@ -41,8 +38,7 @@ static bool is_as_it_was(const argument *was, kiln_ivalue v) {
   if (v.tag != was->tag) return false;
   if (v.tag != KILN_TAG_TENSOR) return true;
   const kiln_tensor *t = v.u.tensor;
-  return t->storage == was->storage && t->storage->version == was->version &&
-         kiln_tensor_data(t) == was->data && t->key.word == was->key.word && !t->sides &&
+  return kiln_memory_is(&was->memory, t) && t->key.word == was->key.word && !t->sides &&
          memcmp(t->dims, was->dims, dims_bytes(t)) == 0;
 }
 
@@ -54,12 +50,8 @@ const kiln_ivalue *kiln_kept_find(const kiln_kept_slot *slot, const kiln_ivalue 
   return k->outs;
 }
 
-/* Memory that its lender may change at any time is never kept (as in pack.c). */
 static bool may_keep(kiln_ivalue v) {
-  if (v.tag != KILN_TAG_TENSOR) return true;
-  const kiln_tensor *t = v.u.tensor;
-  return t->storage && !t->sides &&
-         (!t->storage->owner || (t->storage->flags & KILN_STORAGE_READ_ONLY));
+  return v.tag != KILN_TAG_TENSOR || (!v.u.tensor->sides && kiln_memory_can_hold(v.u.tensor));
 }
 
 static kiln__kept *create(kiln_mem *mem, const kiln_ivalue *args, int count,
@@ -79,9 +71,7 @@ static kiln__kept *create(kiln_mem *mem, const kiln_ivalue *args, int count,
     if (args[i].tag != KILN_TAG_TENSOR) continue;
     const kiln_tensor *t = args[i].u.tensor;
     const int rank = kiln_tensor_rank(t);
-    k->args[i].storage = kiln_storage_retain(t->storage);
-    k->args[i].version = t->storage->version;
-    k->args[i].data = kiln_tensor_data(t);
+    k->args[i].memory = kiln_memory_hold(t);
     k->args[i].key = t->key;
     k->args[i].dims = dims;
     memcpy(dims, t->dims, dims_bytes(t));

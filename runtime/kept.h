@@ -3,10 +3,10 @@
  *
  * A slot has one record: what the arguments were, by memory and geometry, and the results. It is
  * published by one store and never replaced, so whoever has seen it may use it without counting
- * references until the plan goes. A run that has other weights (another instance, one that was
- * written since) finds that they differ, and computes. The record holds the weights' storages, so
- * that no other weight gets their address; and nobody writes what is kept: who makes the plan sees
- * to it (jit/keep_constants.c). */
+ * references until the plan goes. A run that has other weights (those that its instance was given,
+ * or that were written since) finds that they differ, and computes. The record holds the weights'
+ * memory (kiln_memory); and nobody writes what is kept: who makes the plan sees to it
+ * (jit/keep_constants.c). */
 #pragma once
 
 #include "runtime/kernel.h"

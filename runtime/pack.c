@@ -137,9 +137,7 @@ typedef struct kiln__packed {
   struct kiln__packed *next; /* of its bucket */
   int refs;                  /* under the lock: slots */
   kiln_kernel_pack pack;     /* but for its `input`, which is 0 */
-  kiln_storage *storage;     /* retained */
-  uint32_t version;          /* of the storage */
-  const void *from;
+  kiln_memory from;          /* held */
   void *copy;
   size_t bytes;
 } kiln__packed;
@@ -173,20 +171,15 @@ static kiln__packed **bucket_of(kiln_pack_store *store, const void *from) {
 
 static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
   kiln_cache_free_mem(store->mem, p->copy, p->bytes);
-  kiln_storage_release(p->storage);
+  kiln_memory_release(&p->from);
   kiln_mem_free(store->mem, p, sizeof *p);
-}
-
-static bool is_of(const kiln__packed *p, const kiln_tensor *t) {
-  return p->storage == t->storage && p->version == t->storage->version &&
-         p->from == kiln_tensor_data(t);
 }
 
 /* The store's copy of the same, with a reference more; NULL: there is none. Under the lock. */
 static kiln__packed *find_locked(kiln_pack_store *store, const kiln_kernel_pack *pack,
                                  const kiln_tensor *t) {
   for (kiln__packed *p = *bucket_of(store, kiln_tensor_data(t)); p; p = p->next) {
-    if (!is_of(p, t) || memcmp(&p->pack, pack, sizeof *pack) != 0) continue;
+    if (!kiln_memory_is(&p->from, t) || memcmp(&p->pack, pack, sizeof *pack) != 0) continue;
     p->refs++;
     return p;
   }
@@ -206,19 +199,14 @@ static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
                          kiln__packed **out) {
   kiln__packed *p = kiln_mem_alloc_zero(store->mem, sizeof *p);
   if (!p) return kiln_status_oom();
-  *p = (kiln__packed){.refs = 1,
-                      .pack = *pack,
-                      .storage = t->storage,
-                      .version = t->storage->version,
-                      .from = kiln_tensor_data(t),
-                      .bytes = bytes};
+  *p = (kiln__packed){.refs = 1, .pack = *pack, .bytes = bytes};
   p->copy = kiln_cache_alloc_mem(store->mem, bytes);
   if (!p->copy) {
     kiln_mem_free(store->mem, p, sizeof *p);
     return kiln_status_oom();
   }
-  kiln_storage_retain(t->storage);
-  kiln_status *status = fill(call, pack, p->from, p->copy);
+  p->from = kiln_memory_hold(t);
+  kiln_status *status = fill(call, pack, p->from.data, p->copy);
   if (status)
     destroy_packed(store, p);
   else
@@ -237,7 +225,7 @@ static kiln_status *add(kiln_pack_store *store, const kiln_tensor *t, kiln__pack
   if (other) {
     *made = other;
   } else {
-    kiln__packed **bucket = bucket_of(store, (*made)->from);
+    kiln__packed **bucket = bucket_of(store, (*made)->from.data);
     (*made)->next = *bucket;
     *bucket = *made;
   }
@@ -254,7 +242,7 @@ static void release(kiln_pack_store *store, kiln__packed *p) {
     return;
   }
   const bool last = --p->refs == 0;
-  kiln__packed **link = bucket_of(store, p->from);
+  kiln__packed **link = bucket_of(store, p->from.data);
   while (last && *link != p) link = &(*link)->next;
   if (last) *link = p->next;
   pthread_mutex_unlock(&store->lock);
@@ -264,11 +252,6 @@ static void release(kiln_pack_store *store, kiln__packed *p) {
 void kiln_pack_slot_release(kiln_pack_slot *slot) {
   if (slot->kept) release(slot->store, slot->kept);
   slot->kept = NULL;
-}
-
-/* Memory that its lender may change at any time is never kept. */
-static bool may_keep(const kiln_tensor *t) {
-  return !t->storage->owner || (t->storage->flags & KILN_STORAGE_READ_ONLY);
 }
 
 /* Fills an empty slot. */
@@ -293,7 +276,7 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
                             size_t *out_bytes) {
   kiln__packed *kept = slot ? __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) : NULL;
   *out_own = NULL;
-  if (kept && is_of(kept, t)) {
+  if (kept && kiln_memory_is(&kept->from, t)) {
     *out_data = kept->copy;
     return NULL;
   }
@@ -301,10 +284,10 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
   kiln_kernel_pack same = *pack;
   same.input = 0;
-  if (slot && !kept && may_keep(t)) {
+  if (slot && !kept && kiln_memory_can_hold(t)) {
     KILN_TRY(keep(call, slot, &same, t, *out_bytes));
     kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
-    if (is_of(kept, t)) {
+    if (kiln_memory_is(&kept->from, t)) {
       *out_data = kept->copy;
       return NULL;
     }

@@ -3,8 +3,9 @@
  *
  * A copy that is kept serves all kernels of its context that want the same order of the same
  * elements: of two variants of linear(x, w), one for 8 and one for 32 rows, both read one copy of
- * w. It holds w's storage, and goes with the last kernel that reads it. Which tensors are kept:
- * those whose memory is nobody's but Kiln's to write, as long as nobody has written since. */
+ * w, and so do a model's instances. It holds w's memory (kiln_memory), and goes with the last
+ * kernel that reads it. Which tensors are kept: those whose memory is nobody's but Kiln's to write,
+ * as long as nobody has written since. */
 #pragma once
 
 #include "base/env.h"

@@ -159,3 +159,29 @@ kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) {
   if (bytes <= s->bytes) return NULL;
   return replace_data(s, bytes);
 }
+
+/* -- Memory that is to be known again -- */
+
+static bool is_lent_for_reading(const kiln_storage *s) {
+  return s->owner && (s->flags & KILN_STORAGE_READ_ONLY);
+}
+
+bool kiln_memory_can_hold(const kiln_tensor *t) {
+  return t->storage && (!t->storage->owner || is_lent_for_reading(t->storage));
+}
+
+/* An owner that is held is not alone, so no storage takes its block to write there. */
+kiln_memory kiln_memory_hold(const kiln_tensor *t) {
+  kiln_storage *s = t->storage;
+  const void *data = kiln_tensor_data(t);
+  if (!is_lent_for_reading(s))
+    return (kiln_memory){.storage = kiln_storage_retain(s), .version = s->version, .data = data};
+  kiln_owner_retain(s->owner);
+  return (kiln_memory){.owner = s->owner, .data = data};
+}
+
+void kiln_memory_release(kiln_memory *memory) {
+  kiln_owner_release(memory->owner);
+  kiln_storage_release(memory->storage);
+  *memory = (kiln_memory){0};
+}

@@ -214,6 +214,28 @@ kiln_status *kiln_storage_make_writable(kiln_storage *s) KILN_MUST_USE;
 /* Grows to at least `bytes`, keeping the contents; what is new is not initialised. */
 kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) KILN_MUST_USE;
 
+/* -- Memory that is to be known again -- */
+
+/* What a tensor's elements were when it was held. A storage's own memory is that as long as nobody
+ * has written to it; memory that is only read, wherever its owner lends it: instances of a model
+ * have storages of their own on its weights. While it is held nobody else gets its address. */
+typedef struct kiln_memory {
+  kiln_owner *owner;     /* retained: of memory that is only read; else NULL */
+  kiln_storage *storage; /* retained; NULL where there is an owner */
+  uint32_t version;      /* of the storage */
+  const void *data;      /* the first element */
+} kiln_memory;
+/* Not memory that its lender may change at any time, nor none. */
+bool kiln_memory_can_hold(const kiln_tensor *t);
+kiln_memory kiln_memory_hold(const kiln_tensor *t);
+void kiln_memory_release(kiln_memory *memory);
+static inline bool kiln_memory_is(const kiln_memory *memory, const kiln_tensor *t) {
+  const kiln_storage *s = t->storage;
+  if (!s || memory->data != kiln_tensor_data(t)) return false;
+  return memory->owner ? s->owner == memory->owner && (s->flags & KILN_STORAGE_READ_ONLY)
+                       : s == memory->storage && s->version == memory->version;
+}
+
 /* -- Side structures -- */
 
 /* Borrowed; NULL: it has none of this kind. */

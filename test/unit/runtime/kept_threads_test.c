@@ -142,6 +142,40 @@ static void weights_are_held(void **state) {
   kiln_kept_slot_release(&k.slot);
 }
 
+/* Another instance's storage on the same weights. */
+static kiln_tensor *share(fixture *f, kiln_tensor *w) {
+  kiln_storage *storage;
+  kiln_tensor *t;
+  assert_ok(kiln_storage_share(w->storage, &storage));
+  assert_ok(kiln_tensor_create_on(f->env->mem, NULL, storage, KILN_DTYPE_F32, 1, &w->numel,
+                                  (int64_t[]){1}, 0, &t));
+  kiln_storage_release(storage);
+  return t;
+}
+
+/* Instances that share weights share what is made of them, until one of them writes: to a copy of
+ * its own, also where it is the last that there is. */
+static void instances_share(void **state) {
+  enum { SHARED = 4096 }; /* too large to be copied */
+  fixture *f = *state;
+  keeper k;
+  build(&k, &parts_kernel);
+  kiln_tensor *w = make_tensor(f, SHARED), *v = share(f, w);
+  assert_true(v->storage != w->storage);
+  assert_ptr_equal(v->storage->data, w->storage->data);
+  for (int i = 0; i < 3; i++) assert_true(run(f, &k, w) == 2 && run(f, &k, v) == 2);
+  assert_int_equal(computed, 1);
+  put(v, 5);
+  assert_true(run(f, &k, v) == 7 && run(f, &k, w) == 2);
+  assert_int_equal(computed, 1 + 1);
+  put(w, 6);
+  assert_true(run(f, &k, w) == 8 && run(f, &k, v) == 7);
+  assert_int_equal(computed, 1 + 3);
+  kiln_kept_slot_release(&k.slot);
+  kiln_tensor_release(w);
+  kiln_tensor_release(v);
+}
+
 static void destroy_owner(kiln_owner *owner) { (void)owner; }
 
 /* Memory that somebody lends and may write, and runs with gradients: nothing is kept. */
@@ -280,6 +314,7 @@ int main(void) {
       TEST(what_was_written_is_computed),
       TEST(other_geometry_is_computed),
       TEST(weights_are_held),
+      TEST(instances_share),
       TEST(nothing_is_kept),
       TEST(errors_keep_nothing),
       TEST(again_in_one_frame),

@@ -206,6 +206,41 @@ static void test_lent(void **unused) {
   close_fixture(&f);
 }
 
+/* Instances of a model have storages of their own on its weights: one copy serves them, until one
+ * of them writes. */
+static void test_instances(void **unused) {
+  (void)unused;
+  fixture f;
+  open_fixture(&f);
+  float memory[15] = {1};
+  const int64_t sizes[2] = {5, 3}, strides[2] = {3, 1};
+  kiln_owner owner = {1, nothing};
+  kiln_tensor *t[2];
+  kiln_pack_slot slot = {.store = f.store}, second = slot;
+  for (int i = 0; i < 2; i++) {
+    kiln_storage *storage;
+    assert_ok(kiln_storage_wrap(f.env->mem, &owner, memory, sizeof memory, KILN_STORAGE_READ_ONLY,
+                                &storage));
+    assert_ok(kiln_tensor_create_on(f.env->mem, NULL, storage, KILN_DTYPE_F32, 2, sizes, strides, 0,
+                                    &t[i]));
+    kiln_storage_release(storage);
+  }
+  const void *copy = take(&f, &slot, t[0]);
+  assert_non_null(copy);
+  assert_ptr_equal(take(&f, &slot, t[1]), copy);
+  assert_ptr_equal(take(&f, &second, t[1]), copy);
+  void *data;
+  assert_ok(kiln_tensor_writable_data(t[0], &data));
+  assert_null(take(&f, &slot, t[0])); /* it has memory of its own */
+  kiln_tensor_release(t[0]);
+  assert_ptr_equal(take(&f, &slot, t[1]), copy);
+  kiln_tensor_release(t[1]);
+  kiln_pack_slot_release(&slot);
+  kiln_pack_slot_release(&second);
+  assert_int_equal(owner.refs, 1);
+  close_fixture(&f);
+}
+
 typedef struct thread_job {
   fixture *f;
   kiln_pack_slot *slot, own;
@@ -251,8 +286,10 @@ static void test_threads(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_order), cmocka_unit_test(test_formula), cmocka_unit_test(test_borders),
-      cmocka_unit_test(test_kept),  cmocka_unit_test(test_lent),    cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_order),   cmocka_unit_test(test_formula),
+      cmocka_unit_test(test_borders), cmocka_unit_test(test_kept),
+      cmocka_unit_test(test_lent),    cmocka_unit_test(test_instances),
+      cmocka_unit_test(test_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
