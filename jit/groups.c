@@ -318,8 +318,9 @@ static kiln_status *dump_code(struct kiln_codegen *codegen, const kiln_loop_fn *
 kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info *info,
                              const kiln_graph *graph, kiln_jit_stage stage, kiln_text *text) {
   const bool has_code = info->code && info->code->backend == KILN_BACKEND_LLVM;
+  const char *comment = stage == KILN_JIT_STAGE_PTX ? "//" : ";";
   if (stage != KILN_JIT_STAGE_LOOP && !has_code) {
-    kiln_text_printf(text, "; %s: no LLVM code: %s\n", info->name,
+    kiln_text_printf(text, "%s %s: no LLVM code: %s\n", comment, info->name,
                      info->code ? "it runs in the evaluator" : kiln_reason_sentence(info->reason));
     return NULL;
   }
@@ -328,8 +329,8 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   kiln_reason reason;
   kiln_str out = KILN_STR("; not lowered\n");
   if (info->is_winograd) {
-    kiln_text_printf(text, "; %s: the convolution by Winograd's F%d; of its result\n", info->name,
-                     (int)kiln_winograd_tile(info->winograd.form));
+    kiln_text_printf(text, "%s %s: the convolution by Winograd's F%d; of its result\n", comment,
+                     info->name, (int)kiln_winograd_tile(info->winograd.form));
     graph = kiln__winograd_rest((kiln_graph *)(uintptr_t)graph, scratch);
   }
   kiln_status *status = lower(info, graph, scratch, &reason, &fn);
@@ -340,7 +341,6 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   } else {
     KILN_TRY(dump_code(codegen, fn, stage, scratch, &out));
   }
-  const char *comment = stage == KILN_JIT_STAGE_PTX ? "//" : ";";
   kiln_text_printf(text, "%s %s %s\n", comment, info->name, info->hash);
   kiln_text_put(text, out);
   kiln_arena_destroy(scratch);
