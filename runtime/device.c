@@ -66,11 +66,12 @@ typedef struct range_run {
 static void run_range(void *data, int64_t begin, int64_t end, int worker) {
   const range_run *run = data;
   kiln_kernel_args args = *run->args;
-  kiln_kernel_box box = run->work->grid;
   if (args.scratch) args.scratch = (char *)args.scratch + (size_t)worker * run->scratch_bytes;
-  box.begin[run->work->axis] = begin;
-  box.end[run->work->axis] = end;
-  run->group->fn(&args, &box);
+  while (begin < end) {
+    kiln_kernel_box box;
+    begin += kiln_kernel_next_box(run->work, begin, end, &box);
+    run->group->fn(&args, &box);
+  }
 }
 
 /* On the pool's threads where that pays. */
@@ -80,7 +81,7 @@ static kiln_status *launch(const kiln_device *self, kiln_call *call, const kiln_
   kiln_kernel_work work = group->work;
   if (group->shape && !kiln_kernel_shape_work(group->shape, given->symbols, &work))
     return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
-  const int64_t extent = work.grid.end[work.axis];
+  const int64_t extent = kiln_kernel_range(&work);
   const bool split = call->pool && extent / 2 >= work.grain;
   const size_t each = (work.scratch_bytes + 63) & ~(size_t)63;
   const size_t bytes = split ? each * (size_t)kiln_pool_threads(call->pool) : each;

@@ -107,8 +107,8 @@ typedef struct kiln_kernel_pack {
 typedef struct kiln_kernel_work {
   size_t scratch_bytes; /* for each call */
   kiln_kernel_box grid; /* all of it: begin is 0, end the extents, each at least 1 */
-  int axis;             /* which of its axes to cut among threads */
-  int64_t grain;        /* iterations of that one which are worth a thread */
+  int axes;             /* so many of the outermost are cut among threads, as one range */
+  int64_t grain;        /* iterations of the range which are worth a thread */
   double cost;          /* estimated nanoseconds of the grid on one core */
 } kiln_kernel_work;
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 enum { SCRATCH, GRID, PARTS = GRID + KILN_KERNEL_AXES };
+/* Of a range: no thread is long without one where so many are shared. */
+enum { ENOUGH_PIECES = 64 };
 
 kiln_kernel_shape *kiln_kernel_shape_create(kiln_arena *arena, const kiln_dims *dims,
                                             kiln_dim scratch, const kiln_dim *grid, int part_count,
@@ -36,14 +38,39 @@ static int64_t grain_of(double cost) {
 }
 
 void kiln_kernel_cut(kiln_kernel_work *work) {
-  int64_t most = -1;
-  for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
-    const int64_t grain = grain_of(work->cost / (double)work->grid.end[axis]);
-    const int64_t pieces = work->grid.end[axis] / grain;
-    if (pieces <= most) continue;
+  int64_t most = 0, extent = 1;
+  for (int axis = 0; axis < KILN_KERNEL_AXES && most < ENOUGH_PIECES; axis++) {
+    if (__builtin_mul_overflow(extent, work->grid.end[axis], &extent)) break;
+    const int64_t grain = grain_of(work->cost / (double)extent), pieces = extent / grain;
+    if (axis > 0 && pieces <= most) continue;
     most = pieces;
-    work->axis = axis;
+    work->axes = axis + 1;
     work->grain = grain;
+  }
+}
+
+int64_t kiln_kernel_range(const kiln_kernel_work *work) {
+  int64_t extent = work->grid.end[0];
+  for (int axis = 1; axis < work->axes; axis++) extent *= work->grid.end[axis];
+  return extent;
+}
+
+int64_t kiln_kernel_next_box(const kiln_kernel_work *work, int64_t begin, int64_t end,
+                             kiln_kernel_box *out_box) {
+  int64_t each = kiln_kernel_range(work), rest = begin;
+  *out_box = work->grid;
+  for (int axis = 0;; axis++) {
+    const int64_t extent = work->grid.end[axis];
+    each /= extent;
+    const int64_t at = rest / each, whole = (end - begin) / each;
+    rest -= at * each;
+    out_box->begin[axis] = at;
+    if (rest == 0 && whole > 0) {
+      const int64_t count = whole < extent - at ? whole : extent - at;
+      out_box->end[axis] = at + count;
+      return count * each;
+    }
+    out_box->end[axis] = at + 1;
   }
 }
 

@@ -25,7 +25,16 @@ bool kiln_kernel_shape_work(const kiln_kernel_shape *shape, const int64_t *symbo
                             kiln_kernel_work *out_work);
 /* Nanoseconds of work that are worth a thread: a fork and join takes 400. */
 enum { KILN_KERNEL_PART_NS = 1000 };
-/* Sets axis and grain from the grid and the cost: the axis that gives the most pieces worth a
- * thread, the outermost of equal ones. A kernel of 2 x 64 planes that take 10 us each is cut into
- * 64, not into 2. */
+/* Sets axes and grain from the grid and the cost: as few of the outermost axes as give enough
+ * pieces worth a thread. Their iterations are one range, in the order in which one thread goes
+ * through them, so that each thread keeps what an outer axis holds: 3 panels of weights by 49 rows
+ * are 147 iterations; of two threads, one has panel 0 and 24 rows of panel 1, the other the rest.
+ */
 void kiln_kernel_cut(kiln_kernel_work *work);
+/* How many iterations there are in the range. */
+int64_t kiln_kernel_range(const kiln_kernel_work *work);
+/* The longest box that iterations [begin, end) of the range begin with, and how many of them it
+ * holds: whole iterations of an outer axis where they lie so. 24 .. 147 of 3 x 49 are rows 24 to 48
+ * of panel 0, then panels 1 and 2. */
+int64_t kiln_kernel_next_box(const kiln_kernel_work *work, int64_t begin, int64_t end,
+                             kiln_kernel_box *out_box);

@@ -347,6 +347,15 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
   }
 }
 
+/* What a nest takes of an axis of the grid. */
+static LLVMValueRef emit_grid(const kiln__llvm_emitter *e, const kiln_loop_nest *nest, int axis) {
+  const int step = kiln_loop_nest_step(nest, axis);
+  LLVMValueRef extent = kiln__llvm_emit_dim(e, kiln_loop_nest_extent(nest, axis));
+  if (step == 1) return extent;
+  LLVMValueRef up = binary(e, LLVMAdd, extent, kiln__llvm_emit_index(e, step - 1));
+  return binary(e, LLVMUDiv, up, kiln__llvm_emit_index(e, step));
+}
+
 /* The part of the nest that lies in the box: [first, last) of each loop. Gives whether it holds
  * anything. The nest's first axis begins at `base` of the grid's. */
 static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMValueRef base) {
@@ -362,12 +371,13 @@ static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMVa
     LLVMValueRef to = binary(e, LLVMSub, e->end[axis], before);
     LLVMValueRef below = LL->BuildICmp(BUILD, LLVMIntSLT, from, zero, "");
     LLVMValueRef first = LL->BuildSelect(BUILD, below, zero, from, "");
-    LLVMValueRef last = least(e, to, kiln__llvm_emit_dim(e, kiln_loop_nest_extent(e->nest, axis)));
+    LLVMValueRef last = least(e, to, emit_grid(e, e->nest, axis));
     LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, first, last, "");
     if (axis < axes) {
       const int d = kiln_loop_nest_axis(e->nest, axis);
-      s->first[d] = first;
-      s->last[d] = last;
+      LLVMValueRef step = kiln__llvm_emit_index(e, kiln_loop_nest_step(e->nest, axis));
+      s->first[d] = binary(e, LLVMMul, first, step);
+      s->last[d] = least(e, binary(e, LLVMMul, last, step), s->last[d]);
     }
     any = any ? binary(e, LLVMAnd, any, some) : some;
   }
@@ -557,8 +567,7 @@ static void emit_cpu(kiln__llvm_emitter *e, const char *name) {
   LLVMValueRef base = kiln__llvm_emit_index(e, 0);
   for (int n = 0; n < e->fn->nests.count; n++) {
     emit_nest(e, e->fn->nests.data[n], base);
-    LLVMValueRef extent = kiln__llvm_emit_dim(e, kiln_loop_nest_extent(e->fn->nests.data[n], 0));
-    base = binary(e, LLVMAdd, base, extent);
+    base = binary(e, LLVMAdd, base, emit_grid(e, e->fn->nests.data[n], 0));
   }
 }
 

@@ -107,6 +107,11 @@ bool kiln_loop_cuts_tile(const kiln_loop_nest *nest) {
   for (int i = 0; i < nest->run.axis_count; i++) cuts |= nest->run.axes[i] == nest->tile.row_loop;
   return cuts;
 }
+int kiln_loop_nest_step(const kiln_loop_nest *nest, int axis) {
+  const bool cuts = nest->tile.rows && axis < kiln_loop_nest_axes(nest) &&
+                    kiln_loop_nest_axis(nest, axis) == nest->tile.row_loop;
+  return cuts ? nest->tile.rows : 1;
+}
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
   if (axis >= kiln_loop_nest_axes(nest)) return 1;
   return nest->extents[kiln_loop_nest_axis(nest, axis)];
@@ -284,6 +289,15 @@ static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *
   }
 }
 
+/* What the nest takes of an axis of the grid. */
+static kiln_dim grid_of(kiln_dims *dims, const kiln_loop_nest *nest, int axis) {
+  const kiln_dim extent = kiln_loop_nest_extent(nest, axis);
+  const int step = kiln_loop_nest_step(nest, axis);
+  if (step == 1) return extent;
+  const kiln_sum up = kiln_sum_plus(kiln_sum_of(dims, extent), kiln_sum_number(step - 1));
+  return kiln_sum_dim(dims, kiln_sum_divided(dims, up, step));
+}
+
 /* The greater of the two, or what is no less than either. */
 static kiln_dim cover(kiln_dims *dims, kiln_dim a, kiln_dim b) {
   const kiln_sum x = kiln_sum_of(dims, a), y = kiln_sum_of(dims, b);
@@ -299,9 +313,9 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     add_nest(fn, nest, p);
-    grid[0] = kiln_dim_plus(fn->dims, grid[0], kiln_loop_nest_extent(nest, 0));
+    grid[0] = kiln_dim_plus(fn->dims, grid[0], grid_of(fn->dims, nest, 0));
     for (int axis = 1; axis < KILN_KERNEL_AXES; axis++)
-      grid[axis] = cover(fn->dims, grid[axis], kiln_loop_nest_extent(nest, axis));
+      grid[axis] = cover(fn->dims, grid[axis], grid_of(fn->dims, nest, axis));
   }
   const kiln_dim scratch = place_locals(fn, lanes, own_bytes, NULL);
   kiln_kernel_info info = {.input_count = fn->input_count,

@@ -338,6 +338,9 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
 int kiln_loop_nest_axes(const kiln_loop_nest *nest);
 int kiln_loop_nest_axis(const kiln_loop_nest *nest, int axis);
 kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
+/* How many of its iterations are one of the grid's: the rows of a tile, which no box cuts; else 1.
+ * The last has what is left: 30 rows in tiles of 4 are 8 iterations. */
+int kiln_loop_nest_step(const kiln_loop_nest *nest, int axis);
 /* Whether a box may cut the loop whose iterations a tile takes. */
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
 /* Whether it checks an index. */

@@ -400,29 +400,59 @@ static void test_boxes(void **unused) {
   fixture_close(&f);
 }
 
-/* The axis with the most pieces is cut: 64 planes, not 2 images; a row alone is cut where it is. */
+/* As few axes as give enough pieces are cut: 2 images of 64 planes, not 2; a row alone where it is.
+ */
 static void test_cut(void **unused) {
   (void)unused;
   static const struct {
     const char *text;
-    int axis;
+    int axes;
   } cases[] = {
       {"kernel { in b0: f32[2, 64, 9000] [1152000, 9000, 1] out b1: f32[2, 64, 9000] [576000, "
        "9000, 1]\n"
        "nest [2, 64, 9000] { %0 = load f32 b0 + 0 [1152000, 9000, 1]\n %1 = tanh f32 %0\n"
        "store f32 b1 + 0 [576000, 9000, 1], %1 } }",
-       1},
+       2},
       {"kernel { in b0: f32[90000] [1] out b1: f32[90000] [1] nest [90000] {\n"
        "%0 = load f32 b0 + 0 [1]\n store f32 b1 + 0 [1], %0 } }",
-       0},
+       1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
     fixture_open(&f);
     const kiln_kernel_info info = info_of(&f, parse_loop(&f, cases[i].text, false, NULL));
-    assert_int_equal(info.work.axis, cases[i].axis);
-    assert_in_range(info.work.grain, 1, (uintmax_t)info.work.grid.end[info.work.axis] / 8);
+    assert_int_equal(info.work.axes, cases[i].axes);
+    assert_in_range(info.work.grain, 1, (uintmax_t)kiln_kernel_range(&info.work) / 8);
     fixture_close(&f);
+  }
+}
+
+/* Pieces of a range, whatever their lengths, are boxes that hold each point of the grid once, in
+ * the order in which one box of all of it would be gone through; few boxes a piece. */
+static void test_range(void **unused) {
+  (void)unused;
+  uint64_t seed = 11;
+  for (int round = 0; round < 2000; round++) {
+    kiln_kernel_work work = {.axes = 1 + random_below(&seed, 3)};
+    for (int axis = 0; axis < KILN_KERNEL_AXES; axis++)
+      work.grid.end[axis] = 1 + random_below(&seed, 9);
+    const int64_t *extents = work.grid.end, all = kiln_kernel_range(&work);
+    int64_t next = 0;
+    for (int64_t begin = 0, end; begin < all; begin = end) {
+      end = begin + 1 + random_below(&seed, (int)(all - begin));
+      int boxes = 0;
+      for (int64_t at = begin, count; at < end; at += count, boxes++) {
+        kiln_kernel_box b;
+        count = kiln_kernel_next_box(&work, at, end, &b);
+        assert_true(count > 0);
+        for (int64_t i = b.begin[0]; i < b.end[0]; i++)
+          for (int64_t j = b.begin[1]; j < b.end[1]; j++)
+            for (int64_t l = b.begin[2]; l < b.end[2]; l++)
+              assert_true(next++ == (i * extents[1] + j) * extents[2] + l);
+      }
+      assert_true(boxes <= 2 * work.axes - 1);
+    }
+    assert_true(next == extents[0] * extents[1] * extents[2]);
   }
 }
 
@@ -585,9 +615,11 @@ static void test_lazy(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_v2),        cmocka_unit_test(test_avx2),  cmocka_unit_test(test_avx512),
-      cmocka_unit_test(test_functions), cmocka_unit_test(test_boxes), cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_selected),  cmocka_unit_test(test_half),  cmocka_unit_test(test_lazy),
+      cmocka_unit_test(test_v2),     cmocka_unit_test(test_avx2),
+      cmocka_unit_test(test_avx512), cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_boxes),  cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_range),  cmocka_unit_test(test_selected),
+      cmocka_unit_test(test_half),   cmocka_unit_test(test_lazy),
   };
   filter_gpu_cases();
   return cmocka_run_group_tests(tests, NULL, NULL);

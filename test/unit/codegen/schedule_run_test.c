@@ -291,19 +291,19 @@ static void test_grid(void **unused) {
   fixture_close(&f);
 }
 
-/* A grain is what a thread gets at least, along the axis that has most pieces: 600 of 6000
- * iterations are 3 of 30. */
+/* A grain is what a thread gets at least, of one axis or more as one range: 600 of 6000 iterations
+ * are 3 of 30, or 12 of 4 x 30. */
 static void test_grain(void **unused) {
   (void)unused;
   static const struct {
     const char *schedule;
-    int axis;
+    int axes;
     int64_t grain;
   } cases[] = {
-      {"schedule { nest 0: parallel i1, grain 600 }", 0, 3},
-      {"schedule { nest 0: parallel i0 i1, grain 600 }", 1, 3},
-      {"schedule { nest 0: parallel i0 i1, grain 1 }", 1, 1},
-      {"schedule { nest 0: parallel i0 i1, grain 6000 }", 0, 4},
+      {"schedule { nest 0: parallel i1, grain 600 }", 1, 3},
+      {"schedule { nest 0: parallel i0 i1, grain 600 }", 2, 12},
+      {"schedule { nest 0: parallel i0 i1, grain 1 }", 2, 1},
+      {"schedule { nest 0: parallel i0 i1, grain 6000 }", 1, 4},
   };
   fixture f;
   fixture_open(&f);
@@ -313,7 +313,7 @@ static void test_grain(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     job.text = cases[i].schedule;
     assert_ok(compile_text(&job));
-    assert_int_equal(job.code->info.work.axis, cases[i].axis);
+    assert_int_equal(job.code->info.work.axes, cases[i].axes);
     assert_int_equal(job.code->info.work.grain, cases[i].grain);
     kiln_compiled_release(job.code);
   }
