@@ -9,7 +9,7 @@
 #include "runtime/kernels/dispatch.h"
 
 /* A piece of work that is worth another thread, in multiplications. */
-enum { GRAIN_PRODUCTS = 1 << 19 };
+enum { GRAIN_PRODUCTS = 1 << 18, BYTE_PRODUCTS = 1 };
 /* What rows and columns are cut at: whole tiles of every instruction set. */
 enum { CUT_ROWS = 24, CUT_DOTS = 16 };
 
@@ -139,7 +139,8 @@ static int64_t cut(job *j, int64_t count, int threads) {
     j->unit = CUT_ROWS;
     j->units = (g.m + CUT_ROWS - 1) / CUT_ROWS;
   }
-  const double products = (double)g.k * (double)j->unit * (double)(j->by_rows ? g.n : g.m);
+  const double once = BYTE_PRODUCTS * (double)j->item; /* an element of the factor that is cut */
+  const double products = (double)g.k * (double)j->unit * ((double)(j->by_rows ? g.n : g.m) + once);
   int64_t grain = products >= (double)GRAIN_PRODUCTS
                       ? 1
                       : (int64_t)((double)GRAIN_PRODUCTS / (products + 1)) + 1;
