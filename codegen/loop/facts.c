@@ -119,7 +119,11 @@ kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis) {
 
 _Static_assert((int)KILN_LOOP_FIRST_MATH == (int)KILN_LOOP_ge + 1, "");
 
-#define TILE_COST 0.02 /* ns, of a product in a tile */
+/* Nanoseconds of a product in a tile, of vectors of so many elements. */
+#define TILE_COST 0.02
+/* What costs so much takes many instructions. Costs are those of vectors so long. */
+#define LONG_COST 0.15
+enum { TILE_LANES = 8, PLAIN_LANES = 4, LONG_LANES = 8 };
 
 double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
   switch (inst->op) {
@@ -241,27 +245,59 @@ static void add_part(parts *p, kiln_dim runs, double cost) {
   }
 }
 
-/* In the loops of a tile loads cost nothing beside the products. */
-static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, bool in_loop) {
-  const bool in_tile =
-      (nest->tile.rows && in_loop) || (nest->body_tiles.count && kiln_loop_multiplies(inst->op));
-  return !in_tile ? kiln_loop_inst_cost(inst) : kiln_loop_multiplies(inst->op) ? TILE_COST : 0;
+/* Where an instruction stands: below `loops` loops, the innermost of which holds a product or not;
+ * vectors go along loop `vector` of the nest, or along the innermost of the body (-1). */
+typedef struct standing {
+  int loops, vector;
+  bool in_product;
+} standing;
+
+/* Whether vectors of it are made as such: not where it stands outside of their loop, nor where it
+ * moves there by more than an element. */
+static bool is_vector(const kiln_loop_nest *nest, const kiln_loop_inst *inst, const standing *at) {
+  const int loop = at->vector >= 0 ? at->vector : at->loops > nest->rank ? at->loops - 1 : -1;
+  if (loop < 0) return false;
+  return !kiln_loop_is_access(inst) || inst->strides[loop] == 0 || inst->strides[loop] == 1;
 }
 
-double kiln_loop_iteration_cost(const kiln_loop_nest *nest) {
+/* Nanoseconds on one element. In the loops of a tile nothing costs beside the products. */
+static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, const standing *at) {
+  const int lanes = nest->run.lanes ? nest->run.lanes : PLAIN_LANES;
+  const bool in_tile = nest->tile.rows && at->loops > nest->rank;
+  if (in_tile || (nest->body_tiles.count && at->in_product))
+    return kiln_loop_multiplies(inst->op) ? TILE_COST * TILE_LANES / lanes : 0;
+  const double cost = kiln_loop_inst_cost(inst);
+  const int known = cost < LONG_COST ? PLAIN_LANES : LONG_LANES;
+  return lanes <= known || !is_vector(nest, inst, at) ? cost : cost * known / lanes;
+}
+
+/* Whether the loop that instruction `open` opens holds a product, not in a loop of its own. */
+static bool holds_product(const kiln_loop_nest *nest, int open) {
+  int depth = 0;
+  for (int i = open + 1; i < nest->body.count && depth >= 0; i++) {
+    const kiln_loop_rule rule = kiln_loop_ops[nest->body.data[i].op].rule;
+    depth += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
+    if (depth == 0 && kiln_loop_multiplies(nest->body.data[i].op)) return true;
+  }
+  return false;
+}
+
+double kiln_loop_iteration_cost(const kiln_loop_nest *nest, int vector_loop) {
   double runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0}, cost = 0;
-  int open = 0;
+  standing at = {.loops = nest->rank, .vector = vector_loop};
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
     if (rule == KILN_LOOP_RULE_OPEN) {
       if (!kiln_dim_is_number(inst->offset)) return -1;
-      around[open++] = runs;
+      around[at.loops++ - nest->rank] = runs;
       runs *= (double)inst->offset;
+      at.in_product = holds_product(nest, i);
     } else if (rule == KILN_LOOP_RULE_END) {
-      runs = around[--open];
+      runs = around[--at.loops - nest->rank];
+      at.in_product = false;
     } else {
-      cost += runs * cost_of(nest, inst, open > 0);
+      cost += runs * cost_of(nest, inst, &at);
     }
   }
   return cost;
@@ -269,7 +305,7 @@ double kiln_loop_iteration_cost(const kiln_loop_nest *nest) {
 
 static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *p) {
   kiln_dim runs = 1, around[KILN_LOOP_MAX_RANK + 1] = {0};
-  int open = 0;
+  standing at = {.loops = nest->rank, .vector = nest->run.in_body ? -1 : nest->rank - 1};
   for (int d = 0; d < nest->rank; d++) runs = kiln_dim_product(fn->dims, runs, nest->extents[d]);
   if (nest->run.grain) {
     add_part(p, runs, (double)KILN_KERNEL_PART_NS / (double)nest->run.grain);
@@ -279,12 +315,14 @@ static void add_nest(const kiln_loop_fn *fn, const kiln_loop_nest *nest, parts *
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
     if (rule == KILN_LOOP_RULE_OPEN) {
-      around[open++] = runs;
+      around[at.loops++ - nest->rank] = runs;
       runs = kiln_dim_product(fn->dims, runs, inst->offset);
+      at.in_product = holds_product(nest, i);
     } else if (rule == KILN_LOOP_RULE_END) {
-      runs = around[--open];
+      runs = around[--at.loops - nest->rank];
+      at.in_product = false;
     } else {
-      add_part(p, runs, cost_of(nest, inst, open > 0));
+      add_part(p, runs, cost_of(nest, inst, &at));
     }
   }
 }

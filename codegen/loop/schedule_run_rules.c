@@ -291,9 +291,10 @@ static void choose_parallel(const look *l, bool has_loops) {
 static void choose_grain(const look *l) {
   const double part = KILN_KERNEL_PART_NS;
   kiln_loop_nest nest = *l->nest;
+  nest.run.lanes = l->s->lanes;
   nest.tile.rows = l->s->tile;
   nest.body_tiles.count = l->s->body_count;
-  const double cost = kiln_loop_iteration_cost(&nest);
+  const double cost = kiln_loop_iteration_cost(&nest, l->s->vector_loop);
   if (l->s->parallel && cost > 0 && part / cost >= 2) l->s->grain = (int64_t)(part / cost);
 }
 

@@ -128,11 +128,11 @@ static void test_rules(void **unused) {
       {"registers=16,l2=262144",
        "schedule {\n  nest 0: block i0 8\n  nest 0: panel l0 8, stage b1, tile i0 8\n"
        "  nest 0: panel l2 16, tile i0 6\n"
-       "  nest 0: vector l 8, unroll l1 5, unroll l3 7, parallel i0, grain 78\n}\n"},
+       "  nest 0: vector l 8, unroll l1 5, unroll l3 7, parallel i0, grain 405\n}\n"},
       {"registers=6,l2=64",
        "schedule {\n  nest 0: block i0 4\n  nest 0: panel l0 8, stage b1, tile i0 4\n"
        "  nest 0: panel l2 8, tile i0 4\n"
-       "  nest 0: vector l 8, unroll l1 5, unroll l3 7, parallel i0, grain 78\n}\n"}};
+       "  nest 0: vector l 8, unroll l1 5, unroll l3 7, parallel i0, grain 405\n}\n"}};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, two, false, NULL);

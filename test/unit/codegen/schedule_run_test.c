@@ -168,21 +168,21 @@ static void check_rules(const rule_case *cases, size_t count) {
 static void test_rules(void **unused) {
   (void)unused;
   static const rule_case cases[] = {
-      {rows, KILN_ISA_AVX512, "", "vector l 16, unroll l0 4, parallel i0, grain 23"},
-      {rows, KILN_ISA_AVX2, "", "vector l 8, unroll l0 8, parallel i0, grain 23"},
+      {rows, KILN_ISA_AVX512, "", "vector l 16, unroll l0 4, parallel i0, grain 95"},
+      {rows, KILN_ISA_AVX2, "", "vector l 8, unroll l0 8, parallel i0, grain 47"},
       {rows, KILN_ISA_AVX512, "lanes=4", "vector l 4, unroll l0 16, parallel i0, grain 23"},
       {COLUMNS("f32", "300"), KILN_ISA_AVX512, "l1=32768,line=64",
-       "vector i0 32, parallel i0, grain 137"},
+       "vector i0 32, parallel i0, grain 1103"},
       {COLUMNS("f32", "300"), KILN_ISA_AVX512, "l1=32768,line=32",
-       "vector i0 16, parallel i0, grain 137"},
+       "vector i0 16, parallel i0, grain 551"},
       {COLUMNS("f32", "300"), KILN_ISA_AVX512, "l1=4096,line=64",
-       "vector i0 16, parallel i0, grain 137"},
+       "vector i0 16, parallel i0, grain 551"},
       {COLUMNS("f32", "300"), KILN_ISA_V2, "l1=32768,line=64",
-       "vector i0 8, parallel i0, grain 137"},
+       "vector i0 8, parallel i0, grain 275"},
       {COLUMNS("f32", "8"), KILN_ISA_AVX2, "l1=32768,line=64",
-       "vector i0 8, parallel i0, grain 137"},
+       "vector i0 8, parallel i0, grain 275"},
       {COLUMNS("f64", "300"), KILN_ISA_AVX2, "l1=32768,line=64",
-       "vector i0 8, parallel i0, grain 137"},
+       "vector i0 8, parallel i0, grain 275"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }
@@ -199,16 +199,16 @@ static void test_rules_of_bodies(void **unused) {
       "kernel {\n in b0: f32[500] [1]\n out b1: f32[500] [1]\n nest [500] {\n"
       " %0 = load f32 b0 + 0 [1]\n %1 = add f32 %0, %0\n store f32 b1 + 0 [1], %1\n }\n}\n";
   static const rule_case cases[] = {
-      {add, KILN_ISA_AVX512, "", "vector i0 16, unroll i0 1, parallel i0, grain 7692"},
+      {add, KILN_ISA_AVX512, "", "vector i0 16, unroll i0 1, parallel i0, grain 30769"},
       {add, KILN_ISA_V2, "", "vector i0 4, unroll i0 1, parallel i0, grain 7692"},
-      {FUNCTION("f32", "16383"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1785"},
+      {FUNCTION("f32", "16383"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 2083"},
       {FUNCTION("f32", "16384"), KILN_ISA_AVX2, "",
-       "vector i0 8, unroll i0 1, parallel i0, grain 1785"},
-      {FUNCTION("f32", "16384"), KILN_ISA_AVX2, "masks=8", "vector i0 8, parallel i0, grain 1785"},
+       "vector i0 8, unroll i0 1, parallel i0, grain 2083"},
+      {FUNCTION("f32", "16384"), KILN_ISA_AVX2, "masks=8", "vector i0 8, parallel i0, grain 2083"},
       {FUNCTION("f32", "16384"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1785"},
       {FUNCTION("f16", "s0"), KILN_ISA_AVX512, "",
-       "vector i0 16, unroll i0 1, parallel i0, grain 1785"},
-      {FUNCTION("f16", "s0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1785"},
+       "vector i0 16, unroll i0 1, parallel i0, grain 4166"},
+      {FUNCTION("f16", "s0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 2083"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }
@@ -225,16 +225,16 @@ static void test_rules_of_panels(void **unused) {
   static const rule_case cases[] = {
       {CROSSING("64", "300"), KILN_ISA_AVX512, "l1=49152,line=64",
        "panel i2 16\n  nest 0: order i1 i0 i2, vector i2 16, unroll i2 1, parallel i0 i1, grain "
-       "7692"},
+       "14285"},
       {CROSSING("64", "300"), KILN_ISA_AVX2, "l1=49152,line=128",
        "panel i2 32\n  nest 0: order i1 i0 i2, vector i2 8, unroll i2 1, parallel i0 i1, grain "
-       "7692"},
+       "11111"},
       {CROSSING("64", "16"), KILN_ISA_AVX512, "l1=49152,line=64",
-       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 14285"},
       {CROSSING("64", "300"), KILN_ISA_AVX512, "l1=4194304,line=64",
-       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 14285"},
       {copy, KILN_ISA_AVX512, "l1=49152,line=64",
-       "vector i2 16, unroll i2 1, parallel i0 i1, grain 7692"},
+       "vector i2 16, unroll i2 1, parallel i0 i1, grain 14285"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }
