@@ -348,9 +348,22 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
 
 /* -- The optimised plan, step by step -- */
 
-/* What the guard before a region and those of earlier variants have of the graph's inputs; NULL:
- * the level has static shapes. Copied: variants give way (jit/renewal.c). Under KILN_COMPAT=torch
- * nothing is remembered. */
+/* The arguments of the call that a level is made for, which may have other sizes than those that
+ * were recorded. */
+static const kiln_shape_seen *see_arguments(kiln_compile_job *j, int input_count) {
+  kiln_shape_seen *seen = create_seen(j->arena, input_count);
+  for (int i = 0; i < input_count && i < j->arg_count; i++) {
+    if (j->args[i].tag != KILN_TAG_TENSOR) continue;
+    const kiln_tensor *t = j->args[i].u.tensor;
+    const int rank = kiln_tensor_rank(t);
+    seen[i] = copy_seen(j->arena, rank, t->dims, t->dims + rank);
+  }
+  return seen;
+}
+
+/* What the guard before a region and those of earlier variants have of the graph's inputs, and what
+ * the call has; NULL: the level has static shapes. Copied: variants give way (jit/renewal.c). Under
+ * KILN_COMPAT=torch nothing is remembered. */
 static kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
   const int level = j->ex->victim ? j->jit->depth - 1 : j->depth; /* the last one is made again */
   if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - level)) return NULL;
@@ -369,6 +382,7 @@ static kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
     }
     kiln_vec_push(j->arena, &levels, seen);
   }
+  if (levels.count > 0) kiln_vec_push(j->arena, &levels, see_arguments(j, input_count));
   history->levels = levels.data;
   history->level_count = levels.count;
   history->from_one = levels.count > 0;

@@ -254,8 +254,24 @@ static kiln_status *begin_level(const request *q) {
   return NULL;
 }
 
+/* A level of static shapes pays where they come again. Where the call that asks for it has other
+ * ones than the last that was recorded, the first DYNAMIC level takes its place, if there is one:
+ * of the sizes 8, 5, 3 only 8 gets a kernel of its own. Not the first level, and not under
+ * KILN_COMPAT=torch, as PyTorch's executor knows no such thing. */
+static void skip_static_levels(const request *q) {
+  kiln_executor *ex = q->ex;
+  const kiln_jit *jit = ex->jit;
+  int level = ex->level;
+  if (level == 0 || ex->victim || jit->env.flags.compat == KILN_COMPAT_TORCH) return;
+  if (ex->recorded == kiln_guard_hash(q->args, q->arg_count, q->call->grad_mode)) return;
+  while (level < jit->depth && !kiln_strategy_is_dynamic(&jit->strategy, jit->depth - level))
+    level++;
+  if (level < jit->depth) ex->level = level;
+}
+
 static kiln_status *compile_level(const request *q) {
   kiln_executor *ex = q->ex;
+  skip_static_levels(q);
   kiln_compile_job job = job_of(q);
   KILN_ASSERT(ex->building); /* as in PROFILING, which comes before */
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
@@ -291,6 +307,7 @@ static kiln_status *advance(request *q) {
         KILN_ASSERT(ex->building);
         if (!kiln_profile_is_ready(ex->building->profile)) {
           count_dispatch(q->call, ex, NULL);
+          ex->recorded = kiln_guard_hash(q->args, q->arg_count, q->call->grad_mode);
           q->plan = ex->building->instrumented;
           return NULL;
         }

@@ -120,6 +120,7 @@ typedef struct kiln_executor {
   kiln_executor_state state;
   int level;                         /* that is being made, or was made last */
   int tries;                         /* compile jobs that ran out of their budget */
+  uint64_t recorded;                 /* hash of the arguments whose types were recorded last */
   int group_count;                   /* of a root's groups; their slots: */
   KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
   const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */

@@ -4,12 +4,13 @@
 #include "test/unit/jit/jit_support.h"
 
 /* Calls with both arguments of rows x 8. */
-static void call_rows(model *m, int64_t rows) {
-  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
+static void call_matrices(model *m, int64_t rows, int64_t columns) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, columns, 0.01), make_matrix(m, rows, columns, -0.02)};
   check_call(m, args, 2);
   kiln_ivalue_release(args[0]);
   kiln_ivalue_release(args[1]);
 }
+static void call_rows(model *m, int64_t rows) { call_matrices(m, rows, 8); }
 
 static void test_second_call_is_compiled(void **state) {
   (void)state;
@@ -408,18 +409,44 @@ static void test_dynamic_level(void **state) {
   model_close(&m);
 }
 
-/* What differs between levels becomes symbols: the second level has rows, of which the first did
- * not know that they change. */
+/* What differs between levels becomes symbols. The second static level is for sizes that come
+ * again: of 2, 3, 4, ... rows the 3 do not, and the first DYNAMIC level takes its place, but in
+ * PyTorch's executor; of 2, 3, 3, 4, ... they do. */
 static void test_dynamic_after_static(void **state) {
   (void)state;
+  static const struct {
+    const char *compat;
+    int again, groups;
+  } cases[] = {{"compat=kiln", 0, 2}, {"compat=torch", 0, 3}, {"compat=kiln", 3, 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    model m;
+    model_open(&m, GRAPH_CHAIN,
+               (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2;DYNAMIC,5",
+                                cases[i].compat, NULL});
+    for (int64_t rows = 2; rows < 40; rows++) {
+      call_rows(&m, rows);
+      if (rows == cases[i].again) call_rows(&m, rows);
+    }
+    const kiln_counters c = counters(&m);
+    assert_int_equal(c.groups, cases[i].groups);
+    assert_int_equal(c.profiled_runs, cases[i].groups);
+    assert_int_equal(c.max_depth, 2);
+    model_close(&m);
+  }
+}
+
+/* A level learns from the call that asks for it: the columns were 64 in what was recorded, and are
+ * 32 in this call, so that they are a symbol too. */
+static void test_dynamic_by_the_call(void **state) {
+  (void)state;
   model m;
-  model_open(&m, GRAPH_CHAIN,
-             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,2;DYNAMIC,5", NULL});
-  for (int64_t rows = 2; rows < 40; rows++) call_rows(&m, rows);
-  const kiln_counters c = counters(&m);
-  assert_int_equal(c.groups, 3);
-  assert_int_equal(c.max_depth, 2);
-  assert_int_equal(c.profiled_runs, 3);
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", NULL});
+  call_matrices(&m, 8, 64);
+  call_matrices(&m, 8, 64);
+  call_matrices(&m, 5, 64);
+  for (int64_t columns = 32; columns > 2; columns--) call_matrices(&m, 5, columns);
+  assert_int_equal(counters(&m).groups, 2);
+  assert_int_equal(counters(&m).compiled_runs, 1 + 30);
   model_close(&m);
 }
 
@@ -646,6 +673,7 @@ int main(void) {
       cmocka_unit_test(test_stress_bailout),
       cmocka_unit_test(test_dynamic_level),
       cmocka_unit_test(test_dynamic_after_static),
+      cmocka_unit_test(test_dynamic_by_the_call),
       cmocka_unit_test(test_bailout_depth_keeps_the_first_levels),
       cmocka_unit_test(test_loop_and_if),
       cmocka_unit_test(test_no_arguments),
