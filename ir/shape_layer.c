@@ -162,6 +162,14 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* The same, but for a tensor without elements, which passes through the operators that are left. */
+bool kiln__shape_batch_norm(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!self) return false;
+  bool rows = kiln__shape_is_contiguous(q, self);
+  for (int d = 0; d < self->rank; d++) rows = rows && self->sizes[d] != 0;
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, rows);
+}
 /* Two vectors like the running mean. */
 bool kiln__shape_batch_norm_terms(kiln_shape_query *q) {
   const kiln_tensor_detail *mean = kiln__shape_ranked(q, 2);

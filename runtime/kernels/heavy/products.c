@@ -132,6 +132,71 @@ KILN_COMPOSITE(bilinear) {
   return t;
 }
 
+/* -- All steps of a loop -- */
+
+/* One row or a few: more read the weight seldom enough in a product of their own. */
+enum { MOST_ROWS = 16, MOST_STEPS_BYTES = 64 << 20 };
+
+static bool is_plain(const kiln_tensor *t, kiln_dtype dtype, int rank) {
+  return kiln_tensor_rank(t) == rank && kiln_tensor_dtype(t) == dtype && !t->sides &&
+         kiln_tensor_device(t).kind == KILN_DEVICE_CPU;
+}
+
+/* Whether the product of each step would be made, and gains when all are made at once. */
+static bool gains(const kiln_tensor *x, int64_t dim, int64_t steps, const kiln_tensor *weight,
+                  bool transposed) {
+  const kiln_dtype dtype = kiln_tensor_dtype(x);
+  const int64_t *sizes = kiln_tensor_sizes(x), *of_weight = kiln_tensor_sizes(weight);
+  if ((dtype != KILN_DTYPE_F32 && dtype != KILN_DTYPE_F64) || !is_plain(x, dtype, 3) ||
+      !is_plain(weight, dtype, 2) || steps < 2 || sizes[dim] < steps)
+    return false;
+  const int64_t m = sizes[dim == 0], k = sizes[dim == 2 ? 1 : 2], n = of_weight[!transposed];
+  int64_t bytes;
+  return m <= MOST_ROWS && k == of_weight[transposed] &&
+         kiln_checked_mul_i64(steps * m, n * (int64_t)kiln_dtype_size(dtype), &bytes) &&
+         bytes <= MOST_STEPS_BYTES;
+}
+
+static kiln_tensor *all_steps(kiln__composite *r, const kiln_ivalue *args,
+                              KILN_UNUSED kiln_ivalue *outs) {
+  const int64_t dim = kiln_arg_int(args, 1), steps = kiln_arg_int(args, 2);
+  kiln_tensor *x = kiln__composite_narrow(r, ARG(0), (int)dim, 0, steps), *weight = ARG(3);
+  if (dim == 1) x = KILN_STEP(r, permute, T(x), INTS(1, 0, 2));
+  if (dim == 2) x = KILN_STEP(r, permute, T(x), INTS(2, 0, 1));
+  const int64_t m = kiln__composite_size(x, 1), k = kiln__composite_size(x, 2);
+  if (kiln_arg_bool(args, 4)) weight = KILN_STEP(r, t, T(weight));
+  x = kiln__composite_reshape(r, x, 2, (const int64_t[]){steps * m, k});
+  kiln_tensor *products = KILN_STEP(r, mm, T(x), T(weight));
+  return kiln__composite_reshape(r, products, 3,
+                                 (const int64_t[]){steps, m, kiln__composite_size(products, 1)});
+}
+
+static kiln_tensor *no_steps(kiln__composite *r, const kiln_ivalue *args,
+                             KILN_UNUSED kiln_ivalue *outs) {
+  (void)args;
+  return kiln__composite_empty(r, KILN_DTYPE_F32);
+}
+
+/* What fails here, for want of memory, is tried by each step. */
+KILN_KERNEL(steps_of_product) {
+  const kiln_tensor *x = ARG(0);
+  kiln_ivalue given[5];
+  memcpy(given, args, sizeof given);
+  int64_t dim = kiln_arg_int(args, 1);
+  if (dim < 0) dim += 3;
+  given[1] = I(dim);
+  bool made =
+      dim >= 0 && dim < 3 && gains(x, dim, kiln_arg_int(args, 2), ARG(3), kiln_arg_bool(args, 4));
+  if (made) {
+    kiln_status *status = kiln__composite_run(call, all_steps, given, outs);
+    made = !status;
+    kiln_status_destroy(status);
+  }
+  if (!made) KILN_TRY(kiln__composite_run(call, no_steps, given, outs));
+  outs[1] = kiln_bool(made);
+  return NULL;
+}
+
 /* -- Several tensors -- */
 
 /* Tensor[] matrices */
