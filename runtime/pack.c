@@ -35,7 +35,10 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
         for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];     \
         continue;                                                                          \
       }                                                                                    \
-      if (column == 1) {                                                                   \
+      if (columns == 3 && column != 1) { /* a picture's */                                 \
+        const type red = from[0], green = from[column], blue = from[2 * column];           \
+        to[lead] = red, to[lead + 1] = green, to[lead + 2] = blue;                         \
+      } else if (column == 1) {                                                            \
         memcpy(to + lead, from, (size_t)columns * sizeof *to);                             \
       } else {                                                                             \
         for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];             \

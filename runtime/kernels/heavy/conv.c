@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/kernels/heavy/conv.h"
+#include "runtime/kernels/heavy/gemm.h"
 #include "runtime/kernels/nn/nn.h"
 
 typedef struct conv {
@@ -196,11 +197,43 @@ static void set_problem(const conv *c, kiln_tensor *const t[3], char *out, kiln_
     w_tap *= c->k[d];
   }
 }
+/* One position, where one tap looks at one: a row of channels times the weights, as in the gates
+ * of squeeze-and-excitation. */
+static bool is_product(const kiln_conv *p) {
+  bool is = p->groups == 1 && p->batch > 0 && p->channels > 0 && p->outputs > 0;
+  for (int d = 0; d < 3; d++) {
+    const kiln_conv_axis *a = &p->axis[d];
+    is = is && a->out == 1 && a->taps == 1 && a->first == 0 && a->in > 0;
+  }
+  return is;
+}
+
+static kiln_status *multiply(const kiln__nn *nn, const kiln_conv *p) {
+  const kiln_gemm_args g = {.m = p->batch,
+                            .n = p->outputs,
+                            .k = p->channels,
+                            .a = p->in,
+                            .a_row = p->in_batch,
+                            .a_col = p->in_channel,
+                            .b = p->weight,
+                            .b_row = p->w_channel,
+                            .b_col = p->w_output,
+                            .c = p->out,
+                            .c_row = p->out_batch,
+                            .c_col = p->out_channel,
+                            .alpha = 1,
+                            .beta = p->bias ? 1 : 0,
+                            .init = p->bias,
+                            .init_col = 1};
+  return kiln__gemm_run(nn->call, nn->dtype, &g);
+}
+
 static kiln_status *solve(kiln__nn *nn, const kiln_conv *p) {
   if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
     kiln__conv_reference(nn->dtype, p);
     return NULL;
   }
+  if (is_product(p)) return multiply(nn, p);
   const kiln_dispatch *dispatch = nn->call->dispatch;
   const int threads = kiln_conv_threads(p, kiln_pool_threads(nn->call->pool));
   kiln_conv_plan plan;

@@ -11,8 +11,8 @@ enum {
 };
 
 /* Neighbouring halves of segments of 2 d lanes: of a and b, all lower ones or all upper ones. */
-#define SEGMENT_LOW(j, d) ((j) / (d) * 2 * (d) + (j) % (d))
-#define SEGMENT_HIGH(j, d) ((j) / (d) * 2 * (d) + (j) % (d) + (d))
+#define SEGMENT_LOW(j, d) ((j) / (d)*2 * (d) + (j) % (d))
+#define SEGMENT_HIGH(j, d) ((j) / (d)*2 * (d) + (j) % (d) + (d))
 #define FOLD(x, count, d)                                                \
   if (WIDTH > (d)) {                                                     \
     KILN_MATH_UNROLL for (int i_ = 0; i_ < ((count) + 1) / 2; i_++) {    \
@@ -98,7 +98,7 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
 
 /* Columns of a tile by its rows: what the registers hold. */
 #if KILN_KERNEL_LEVEL == 2
-#define DOT_COLUMNS(rows) ((rows) > 1 ? 4 : 8)
+#define DOT_COLUMNS(rows) 4
 #elif KILN_KERNEL_LEVEL == 1
 #define DOT_COLUMNS(rows) ((rows) > 1 ? 2 : 4)
 #else
@@ -134,13 +134,13 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scr
   enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
-      NAME(dot_1),
+    NAME(dot_1),
 #if KILN_KERNEL_LEVEL > 0
-      NAME(dot_2),
-      NAME(dot_3),
+    NAME(dot_2),
+    NAME(dot_3),
 #endif
 #if KILN_KERNEL_LEVEL == 2
-      NAME(dot_4),
+    NAME(dot_4),
 #endif
   };
   const T *a = g->a;
