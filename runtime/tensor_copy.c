@@ -138,15 +138,23 @@ static const struct {
     type out = out_expression;               \
     memcpy(dst, &out, sizeof out);           \
   }
-#define STORER(name, from, type, in_type, body)                                         \
-  static void store_##name##_##from(char *dst, int64_t step, int n, const void *wide) { \
-    const in_type *in = (const in_type *)wide;                                          \
-    if (step == (int64_t)sizeof(type)) {                                                \
-      step = (int64_t)sizeof(type);                                                     \
-      STORE_LOOP(type, body)                                                            \
-    } else {                                                                            \
-      STORE_LOOP(type, body)                                                            \
-    }                                                                                   \
+/* From numbers that few have it is compiled for size. */
+#define STORER_i64
+#define STORER_f32
+#define STORER_f64
+#define STORER_u64 __attribute__((cold))
+#define STORER_c64 __attribute__((cold))
+#define STORER_c128 __attribute__((cold))
+#define STORER(name, from, type, in_type, body)                                   \
+  STORER_##from static void store_##name##_##from(char *dst, int64_t step, int n, \
+                                                  const void *wide) {             \
+    const in_type *in = (const in_type *)wide;                                    \
+    if (step == (int64_t)sizeof(type)) {                                          \
+      step = (int64_t)sizeof(type);                                               \
+      STORE_LOOP(type, body)                                                      \
+    } else {                                                                      \
+      STORE_LOOP(type, body)                                                      \
+    }                                                                             \
   }
 
 /* One conversion function each, so that the expressions above can name their argument x. */

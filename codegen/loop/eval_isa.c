@@ -11,25 +11,33 @@
 
 /* -- Elements of a size -- */
 
-#define SIZE_FNS(type)                                                                         \
-  static void copy_##type(void *r, int64_t r_stride, const void *x, int64_t x_stride, int n) { \
-    type *to = r;                                                                              \
-    const type *from = x;                                                                      \
-    if (r_stride == 1 && x_stride == 1) {                                                      \
-      memmove(to, from, (size_t)n * sizeof *to);                                               \
-    } else if (r_stride == 1 && x_stride == 0) {                                               \
-      const type value = *from;                                                                \
-      for (int i = 0; i < n; i++) to[i] = value;                                               \
-    } else {                                                                                   \
-      for (int i = 0; i < n; i++) to[i * r_stride] = from[i * x_stride];                       \
-    }                                                                                          \
-  }                                                                                            \
-  static void select_##type(void *r, const void *x, const void *y, const void *z, int n) {     \
-    KILN_IVDEP                                                                                 \
-    for (int i = 0; i < n; i++) {                                                              \
-      const type a = ((const type *)y)[i], b = ((const type *)z)[i];                           \
-      ((type *)r)[i] = ((const uint8_t *)x)[i] ? a : b;                                        \
-    }                                                                                          \
+#define SIZE_FNS(type)                                                                            \
+  static void copy_##type(void *r, int64_t r_stride, const void *x, int64_t x_stride, int n) {    \
+    type *to = r;                                                                                 \
+    const type *from = x;                                                                         \
+    if (r_stride == 1 && x_stride == 1) {                                                         \
+      memmove(to, from, (size_t)n * sizeof *to);                                                  \
+    } else if (r_stride == 1 && x_stride == 0) {                                                  \
+      const type value = *from;                                                                   \
+      for (int i = 0; i < n; i++) to[i] = value;                                                  \
+    } else {                                                                                      \
+      for (int i = 0; i < n; i++) to[i * r_stride] = from[i * x_stride];                          \
+    }                                                                                             \
+  }                                                                                               \
+  static void transpose_##type(void *r, int64_t r_row, const void *x, int64_t x_row, int columns, \
+                               int rows) {                                                        \
+    for (int j = 0; j < columns; j++) {                                                           \
+      type *to = (type *)r + j;                                                                   \
+      const type *from = (const type *)x + j * x_row;                                             \
+      for (int i = 0; i < rows; i++) to[i * r_row] = from[i];                                     \
+    }                                                                                             \
+  }                                                                                               \
+  static void select_##type(void *r, const void *x, const void *y, const void *z, int n) {        \
+    KILN_IVDEP                                                                                    \
+    for (int i = 0; i < n; i++) {                                                                 \
+      const type a = ((const type *)y)[i], b = ((const type *)z)[i];                              \
+      ((type *)r)[i] = ((const uint8_t *)x)[i] ? a : b;                                           \
+    }                                                                                             \
   }
 SIZE_FNS(uint8_t)
 SIZE_FNS(uint16_t)
@@ -44,6 +52,7 @@ const kiln_eval_table TABLE(KILN_KERNEL_ISA) = {
     .to_half = {cast_f32_to_f16, cast_f32_to_bf16},
     .select = {select_uint8_t, select_uint16_t, select_uint32_t, select_uint64_t},
     .copy = {copy_uint8_t, copy_uint16_t, copy_uint32_t, copy_uint64_t},
+    .transpose = {transpose_uint8_t, transpose_uint16_t, transpose_uint32_t, transpose_uint64_t},
     .reducers = eval_reducers,
     .finders = eval_finders,
     .scanners = eval_scanners,

@@ -208,27 +208,26 @@ static const eval_fn eval_casts[EVAL_TYPE__COUNT][EVAL_TYPE__COUNT] = {
     CAST_ROW(f32), CAST_ROW(f64), CAST_ROW(u8),  CAST_ROW(i8),
     CAST_ROW(i16), CAST_ROW(i32), CAST_ROW(i64), CAST_ROW(b1)};
 
+/* Vectors of KILN_MATH_LANES halves. */
+typedef uint16_t halves __attribute__((vector_size(2 * KILN_MATH_LANES), aligned(2)));
 #define HALF_FNS(name)                                                                            \
   static void cast_##name##_to_f32(void *r, const void *x, const void *y, const void *z, int n) { \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
-      uint16_t narrow[KILN_MATH_LANES] = {0};                                                     \
-      kiln_i32v h;                                                                                \
-      MOVE_VECTOR(narrow, (const uint16_t *)x + i, n - i, KILN_MATH_LANES, sizeof(uint16_t));     \
-      for (int j = 0; j < KILN_MATH_LANES; j++) h[j] = narrow[j];                                 \
-      const kiln_f32v v = kiln_math_from_##name##_f32v(h);                                        \
+      halves narrow = {0};                                                                        \
+      MOVE_VECTOR(&narrow, (const uint16_t *)x + i, n - i, KILN_MATH_LANES, sizeof(uint16_t));    \
+      const kiln_f32v v =                                                                         \
+          kiln_math_from_##name##_f32v(__builtin_convertvector(narrow, kiln_i32v));               \
       MOVE_VECTOR((float *)r + i, &v, n - i, KILN_MATH_LANES, sizeof(float));                     \
     }                                                                                             \
   }                                                                                               \
   static void cast_f32_to_##name(void *r, const void *x, const void *y, const void *z, int n) {   \
     (void)y, (void)z;                                                                             \
     for (int i = 0; i < n; i += KILN_MATH_LANES) {                                                \
-      uint16_t narrow[KILN_MATH_LANES];                                                           \
       kiln_f32v v = {0};                                                                          \
       MOVE_VECTOR(&v, (const float *)x + i, n - i, KILN_MATH_LANES, sizeof(float));               \
-      const kiln_i32v h = kiln_math_to_##name##_f32v(v);                                          \
-      for (int j = 0; j < KILN_MATH_LANES; j++) narrow[j] = (uint16_t)h[j];                       \
-      MOVE_VECTOR((uint16_t *)r + i, narrow, n - i, KILN_MATH_LANES, sizeof(uint16_t));           \
+      const halves narrow = __builtin_convertvector(kiln_math_to_##name##_f32v(v), halves);       \
+      MOVE_VECTOR((uint16_t *)r + i, &narrow, n - i, KILN_MATH_LANES, sizeof(uint16_t));          \
     }                                                                                             \
   }
 HALF_FNS(f16)

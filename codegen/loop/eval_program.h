@@ -5,11 +5,11 @@
 #include "codegen/loop/eval_table.h"
 
 enum {
-  EVAL_MOST_BLOCK = 1024, /* elements; a multiple of LEAST */
+  EVAL_MOST_BLOCK = 2048, /* elements; a multiple of LEAST */
   EVAL_LEAST_BLOCK = 64,
   EVAL_BLOCK_BYTES = 1 << 15, /* of all values of a nest's block, where they fit */
-  EVAL_COLUMNS = 64,          /* at most, where vectors are along the nest and the body has loops */
-  EVAL_ROWS = 16,             /* at most, where vectors are along the body */
+  EVAL_COLUMNS = 64,          /* at most, where the nest's body has loops or reads transposed */
+  EVAL_ROWS = 32,             /* at most, where vectors are along the body */
   EVAL_LINE = 64
 };
 

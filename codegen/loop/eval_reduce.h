@@ -12,54 +12,68 @@ enum { LANES = KILN_REDUCE_LANES };
     (void)b, (void)c;                \
     (T)(expression);                 \
   })
-#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression)                 \
-  static void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, int n) { \
-    typedef type T __attribute__((unused));                                                       \
-    typedef unsigned_type U __attribute__((unused));                                              \
-    T *l = lanes;                                                                                 \
-    const T *p = x, *q = y;                                                                       \
-    if (!((classes) & (class))) return;                                                           \
-    for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                     \
-      l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                     \
-    for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                      \
-      KILN_IVDEP                                                                                  \
-      for (int j = 0; j < LANES; j++) {                                                           \
-        T t = STEP(l[j], j, expression);                                                          \
-        t = STEP(t, j + LANES, expression);                                                       \
-        t = STEP(t, j + 2 * LANES, expression);                                                   \
-        l[j] = STEP(t, j + 3 * LANES, expression);                                                \
-      }                                                                                           \
-    }                                                                                             \
-    for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {                                      \
-      KILN_IVDEP                                                                                  \
-      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], j, expression);                           \
-    }                                                                                             \
-    KILN_IVDEP                                                                                    \
-    for (int j = 0; j < n; j++) l[j] = STEP(l[j], j, expression);                                 \
-  }                                                                                               \
-  static void columns_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,      \
-                                        int rows, int columns) {                                  \
-    typedef type T __attribute__((unused));                                                       \
-    typedef unsigned_type U __attribute__((unused));                                              \
-    const T *p = x, *q = y;                                                                       \
-    if (!((classes) & (class))) return;                                                           \
-    for (int r = 0; r < rows; r++, p += columns, q += columns) {                                  \
-      T *l = (T *)lanes + (lane + r) % LANES * columns;                                           \
-      KILN_IVDEP                                                                                  \
-      for (int i = 0; i < columns; i++) l[i] = STEP(l[i], i, expression);                         \
-    }                                                                                             \
-  }                                                                                               \
-  static void fold_##name##_##suffix(void *lanes) {                                               \
-    typedef type T __attribute__((unused));                                                       \
-    typedef unsigned_type U __attribute__((unused));                                              \
-    T *l = lanes;                                                                                 \
-    if (!((classes) & (class))) return;                                                           \
-    FOLD(32, expression)                                                                          \
-    FOLD(16, expression)                                                                          \
-    FOLD(8, expression)                                                                           \
-    FOLD(4, expression)                                                                           \
-    FOLD(2, expression)                                                                           \
-    FOLD(1, expression)                                                                           \
+#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression)               \
+  static inline void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, \
+                                           int n) {                                             \
+    typedef type T __attribute__((unused));                                                     \
+    typedef unsigned_type U __attribute__((unused));                                            \
+    T *l = lanes;                                                                               \
+    const T *p = x, *q = y;                                                                     \
+    for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                   \
+      l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                   \
+    for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                    \
+      KILN_IVDEP                                                                                \
+      for (int j = 0; j < LANES; j++) {                                                         \
+        T t = STEP(l[j], j, expression);                                                        \
+        t = STEP(t, j + LANES, expression);                                                     \
+        t = STEP(t, j + 2 * LANES, expression);                                                 \
+        l[j] = STEP(t, j + 3 * LANES, expression);                                              \
+      }                                                                                         \
+    }                                                                                           \
+    for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {                                    \
+      KILN_IVDEP                                                                                \
+      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], j, expression);                         \
+    }                                                                                           \
+    KILN_IVDEP                                                                                  \
+    for (int j = 0; j < n; j++) l[j] = STEP(l[j], j, expression);                               \
+  }                                                                                             \
+  static void rows_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,       \
+                                     int rows, int columns) {                                   \
+    typedef type T __attribute__((unused));                                                     \
+    const T *p = x, *q = y;                                                                     \
+    if (!((classes) & (class))) return;                                                         \
+    for (int r = 0; r < rows; r++, p += columns, q += columns)                                  \
+      row_##name##_##suffix((T *)lanes + r * LANES, p, q, lane, columns);                       \
+  }                                                                                             \
+  static void columns_##name##_##suffix(void *lanes, const void *x, const void *y, int lane,    \
+                                        int rows, int columns) {                                \
+    typedef type T __attribute__((unused));                                                     \
+    typedef unsigned_type U __attribute__((unused));                                            \
+    const T *p = x, *q = y;                                                                     \
+    if (!((classes) & (class))) return;                                                         \
+    for (int r = 0; r < rows; r++, p += columns, q += columns) {                                \
+      T *l = (T *)lanes + (lane + r) % LANES * columns;                                         \
+      KILN_IVDEP                                                                                \
+      for (int i = 0; i < columns; i++) l[i] = STEP(l[i], i, expression);                       \
+    }                                                                                           \
+  }                                                                                             \
+  static inline void fold_row_##name##_##suffix(type *l) {                                      \
+    typedef type T __attribute__((unused));                                                     \
+    typedef unsigned_type U __attribute__((unused));                                            \
+    FOLD(32, expression)                                                                        \
+    FOLD(16, expression)                                                                        \
+    FOLD(8, expression)                                                                         \
+    FOLD(4, expression)                                                                         \
+    FOLD(2, expression)                                                                         \
+    FOLD(1, expression)                                                                         \
+  }                                                                                             \
+  static void fold_##name##_##suffix(void *result, void *lanes, int rows) {                     \
+    type *l = lanes;                                                                            \
+    if (!((classes) & (class))) return;                                                         \
+    for (int r = 0; r < rows; r++, l += LANES) {                                                \
+      fold_row_##name##_##suffix(l);                                                            \
+      ((type *)result)[r] = l[0];                                                               \
+    }                                                                                           \
   }
 #define FOLD(w, expression)                                       \
   {                                                               \
@@ -97,7 +111,7 @@ enum { LANES = KILN_REDUCE_LANES };
 #undef REDUCERS_REDUCE
 
 #define REDUCER(name, suffix) \
-  {row_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
+  {rows_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
 #define REDUCERS_REDUCE(name, classes, eval)                                        \
   [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8),  \
                         REDUCER(name, i8),  REDUCER(name, i16), REDUCER(name, i32), \
@@ -123,7 +137,7 @@ static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
     const type *v = x;                                                                           \
     for (int j = 0; j < LANES; j++) lanes[j] = v[0];                                             \
     row_##extreme##_##suffix(lanes, v, v, 0, n);                                                 \
-    fold_##extreme##_##suffix(lanes);                                                            \
+    fold_row_##extreme##_##suffix(lanes);                                                        \
     const type most = lanes[0];                                                                  \
     if (first > 0 && !BETTER(most, *b, beats)) return;                                           \
     int i = 0;                                                                                   \

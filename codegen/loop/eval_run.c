@@ -24,6 +24,8 @@ static eval_copy_fn copy_of(const running *run, int size) {
   return run->program->table->copy[__builtin_ctz((unsigned)size)];
 }
 
+static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
+
 static char *scratch_at(const running *run, size_t at) { return (char *)run->args->scratch + at; }
 
 static char *slot_of(const running *run, int pointer) {
@@ -81,9 +83,23 @@ static bool is_block(const area *a) {
   return (a->columns == 1 || a->column == 1) && (a->rows == 1 || a->row == a->columns);
 }
 
+/* Whether an area's rows are its elements that lie next to each other. */
+static bool is_transposed(const area *a) {
+  return a->rows > 1 && a->columns > 1 && a->row == 1 && a->column != 1;
+}
+
 /* Between an area and a block's values. */
 static void copy_area(const running *run, const area *a, int size, char *values, bool store) {
   const eval_copy_fn copy = copy_of(run, size);
+  if (is_transposed(a)) {
+    const int width = __builtin_ctz((unsigned)size);
+    const eval_transpose_fn transpose = run->program->table->transpose[width];
+    if (store)
+      transpose(a->at, a->column, values, a->columns, a->rows, a->columns);
+    else
+      transpose(values, a->columns, a->at, a->column, a->columns, a->rows);
+    return;
+  }
   const bool by_row = a->columns >= a->rows;
   const int outer = by_row ? a->rows : a->columns, inner = by_row ? a->columns : a->rows;
   const int64_t step = by_row ? a->column : a->row, next = (by_row ? a->row : a->column) * size;
@@ -212,9 +228,10 @@ static void spread(const running *run, int i, const eval_inst *e) {
     for (int at = run->columns; at + run->columns <= block; at += run->columns)
       copy(value + at * e->size, 1, value, 1, run->columns);
   } else {
+    const int columns = run->nest->along_body ? run->most_columns : run->columns;
     char *wide = run->pointers[2 * i + 1];
     for (int r = 0; r < run->rows; r++)
-      copy(wide + r * run->most_columns * e->size, 1, value + r * e->size, 0, run->most_columns);
+      copy(wide + r * columns * e->size, 1, value + r * e->size, 0, columns);
   }
 }
 
@@ -262,12 +279,12 @@ static void run_reduction(const running *run, const eval_inst *e) {
       r->fns.columns(lanes, x, y, lane, rows, columns);
     return;
   }
-  for (int i = 0; i < rows; i++, x += columns * r->size, y += columns * r->size) {
-    if (r->find.row)
-      r->find.row(lanes + i * r->size, places_of(run, r) + i, x, first, columns);
-    else
-      r->fns.row(lanes + i * KILN_REDUCE_LANES * r->size, x, y, lane, columns);
+  if (!r->find.row) {
+    r->fns.rows(lanes, x, y, lane, rows, columns);
+    return;
   }
+  for (int i = 0; i < rows; i++, x += columns * r->size)
+    r->find.row(lanes + i * r->size, places_of(run, r) + i, x, first, columns);
 }
 
 static void run_scan(const running *run, int i, const eval_inst *e) {
@@ -293,10 +310,7 @@ static void end_reduction(const running *run, const eval_reduction *r) {
   if (r->find.row) {
     copy(result, 1, places_of(run, r), 1, count_of(run, e->values));
   } else if (run->nest->along_body) {
-    for (int i = 0; i < run->rows; i++) {
-      r->fns.fold(lanes + i * KILN_REDUCE_LANES * r->size);
-      copy(result + i * r->size, 1, lanes + i * KILN_REDUCE_LANES * r->size, 1, 1);
-    }
+    r->fns.fold(result, lanes, run->rows);
   } else {
     /* A neutral lane changes no bit. */
     const int used = lanes_used(run, e), lane = run->columns * r->size;
@@ -357,17 +371,22 @@ static void run_phase(running *run, int level) {
   run_range(run, run->nest->phases[level], run->nest->phases[level + 1]);
 }
 
-/* Blocks along the nest's loop `d`, or one for none: the phase of its level in each. */
-static void run_columns(running *run, int d) {
+/* Blocks along the nest's loop `d`, or one for none: the phase of its level in each, and phase
+ * `outside`, or none for -1, in front of those of other columns than the one before: its values are
+ * spread over them. */
+static void run_columns(running *run, int d, int outside) {
   const eval_nest *nest = run->nest;
   if (d < 0) {
     run_phase(run, nest->rank);
     return;
   }
+  run->columns = 0;
   for (int64_t i = run->first[d]; i < run->last[d]; i += run->most_columns) {
-    const int64_t left = run->last[d] - i;
+    const int columns = least(run->last[d] - i, run->most_columns);
+    const bool differs = columns != run->columns;
+    run->columns = columns;
+    if (differs && outside >= 0) run_phase(run, outside);
     run->counters[d] = i;
-    run->columns = left < run->most_columns ? (int)left : run->most_columns;
     run_phase(run, nest->rank);
   }
 }
@@ -378,7 +397,7 @@ static void run_blocks(running *run) {
   const int last = nest->rank - 1;
   run->rows = run->columns = 1;
   if (!nest->along_body && (nest->has_loops || nest->rank < 2)) {
-    run_columns(run, last);
+    run_columns(run, last, -1);
     return;
   }
   const int d = nest->along_body ? last : last - 1;
@@ -390,11 +409,10 @@ static void run_blocks(running *run) {
     const int64_t left = run->last[d] - i;
     run->counters[d] = i;
     run->rows = left < run->most_rows ? (int)left : run->most_rows;
-    if (!nest->along_body) run_phase(run, d + 1);
     if (nest->along_body)
       run_phase(run, nest->rank);
     else
-      run_columns(run, last);
+      run_columns(run, last, d + 1);
   }
 }
 
@@ -404,7 +422,18 @@ static int64_t range_of(const running *run, int d) {
   return d < 0 ? 1 : run->last[d] - run->first[d];
 }
 
-static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
+/* Whether something in memory has its rows next to each other, and not its columns. */
+static bool reads_transposed(const running *run) {
+  const eval_nest *nest = run->nest;
+  for (int i = 0; i < nest->count; i++) {
+    const eval_inst *e = &nest->body[i];
+    if ((e->kind == EVAL_LOAD || e->kind == EVAL_STORE) && e->row_loop >= 0 &&
+        e->column_loop >= 0 && number_of(run, e->inst.strides[e->row_loop]) == 1 &&
+        number_of(run, e->inst.strides[e->column_loop]) > 1)
+      return true;
+  }
+  return false;
+}
 
 /* How many rows and columns a block has at most. */
 static void choose_block(running *run) {
@@ -422,7 +451,8 @@ static void choose_block(running *run) {
       run->whole &= loops++ == 0 || extent == columns;
       if (extent > columns) columns = extent;
     }
-  } else if (nest->has_loops) {
+  } else if (nest->has_loops || reads_transposed(run)) {
+    run->whole = columns <= EVAL_COLUMNS;
     run->most_columns = least(columns, EVAL_COLUMNS);
     run->most_rows = nest->block / run->most_columns;
     return;

@@ -10,14 +10,18 @@
 /* r[i] of x[i], y[i] and z[i]; operands that the opcode does not have are x again. */
 typedef void (*eval_fn)(void *r, const void *x, const void *y, const void *z, int n);
 typedef void (*eval_copy_fn)(void *r, int64_t r_stride, const void *x, int64_t x_stride, int n);
+/* r[i, j] of x[j, i]: r has `rows` rows and `columns` columns, each `r_row` elements behind the one
+ * before; x those of the other shape. */
+typedef void (*eval_transpose_fn)(void *r, int64_t r_row, const void *x, int64_t x_row, int columns,
+                                  int rows);
 
 /* By the rule of reduce.h. An accumulator has KILN_REDUCE_LANES lanes. */
 typedef struct eval_reducer {
-  /* x[0], x[1], ... go to lanes `lane`, `lane` + 1, ... */
-  void (*row)(void *lanes, const void *x, const void *y, int lane, int n);
+  /* Of each row: x[0], x[1], ... go to lanes `lane`, `lane` + 1, ... */
+  void (*rows)(void *lanes, const void *x, const void *y, int lane, int rows, int columns);
   /* A lane has an element for each column: row r goes to lane `lane` + r. */
   void (*columns)(void *lanes, const void *x, const void *y, int lane, int rows, int columns);
-  void (*fold)(void *lanes); /* of a row: lane 0 is the result */
+  void (*fold)(void *result, void *lanes, int rows); /* of rows: an element for each */
 } eval_reducer;
 
 /* The place of the greatest or least: x[0] or the first row is at place `first`, the next ones at
@@ -61,6 +65,7 @@ struct kiln_eval_table {
   eval_fn from_half[2], to_half[2];         /* f16, bf16; to and from f32 */
   eval_fn select[EVAL_SIZES];
   eval_copy_fn copy[EVAL_SIZES];
+  eval_transpose_fn transpose[EVAL_SIZES];
   const eval_reducer (*reducers)[EVAL_TYPE__COUNT]; /* of opcodes of rule REDUCE */
   const eval_finder (*finders)[EVAL_TYPE__COUNT];   /* argmax, argmin */
   const eval_scanner (*scanners)[EVAL_TYPE__COUNT]; /* of opcodes of rule SCAN */

@@ -47,6 +47,20 @@ def check_global_names(tree):
             yield name
 
 
+def check_size(tree):
+    """libkiln.so of a release build has at most 7 MiB that are loaded"""
+    path = tree.artefact('libkiln.so')
+    rules = tree.text(tree.artefact('build.ninja'))
+    if '-O3' not in rules or '-fsanitize' in rules:
+        raise Skip('no release build')
+    header = subprocess.run(['readelf', '-lW', path], capture_output=True, text=True,
+                            check=True).stdout
+    taken = sum(int(size, 16) for size in
+                re.findall(r'^ *LOAD(?: +0x\w+){3} +0x(\w+)', header, re.M))
+    if not 0 < taken <= 7 << 20:
+        yield '%d bytes; `python3 build-aux/sizes.py` says what takes them' % taken
+
+
 def check_needed_libraries(tree):
     """libkiln.so needs neither LLVM nor a CUDA driver to be loaded, nor a shared jemalloc"""
     out = subprocess.run(['readelf', '-d', tree.artefact('libkiln.so')], capture_output=True,
