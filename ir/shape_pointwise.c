@@ -93,12 +93,61 @@ static bool may_change_places(const kiln_shape_query *q, int rank, const kiln_di
   return false;
 }
 
+/* 1: dimension a lies outside of b, -1: inside, 0: no operand says (kiln_strides_order). False:
+ * that depends on what symbols are. */
+static bool compare_dims(const kiln_shape_query *q, int a, int b, int rank, const kiln_dim *sizes,
+                         const kiln_tensor_detail *const *operands, int count, int *out) {
+  for (int k = 0; k < count; k++) {
+    const kiln_dim x = stride_along(q, operands[k], rank, sizes, a);
+    const kiln_dim y = stride_along(q, operands[k], rank, sizes, b);
+    if (!kiln_dim_is_known(x) || !kiln_dim_is_known(y)) return false;
+    if (x == 0 || y == 0) continue;
+    if (!is_at_most(q->dims, 1, x, 0) || !is_at_most(q->dims, 1, y, 0)) return false;
+    *out = is_at_most(q->dims, x, y, 1) ? -1 : 1;
+    if (*out < 0 || is_at_most(q->dims, y, x, 1)) return true;
+    if (x != y) return false;
+    if (is_at_most(q->dims, sizes[b], sizes[a], 1)) return true;
+    if (!is_at_most(q->dims, sizes[a], sizes[b], 0)) return false;
+  }
+  *out = 0;
+  return true;
+}
+
+/* Dense strides in the order of the operands, of dimensions that all have more than one element:
+ * then operands of one dense layout, or contiguous ones, have no other order. */
+static bool in_order(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
+                     const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
+  int order[KILN_MAX_RANK];
+  kiln_dim step = 1;
+  for (int i = 0; i < rank; i++) {
+    order[i] = rank - 1 - i;
+    if (!is_at_most(q->dims, 2, sizes[i], 0)) return false;
+  }
+  for (int i = 1; i < rank; i++) {
+    for (int j = i - 1, at = i, way = 0; j >= 0 && way >= 0; j--) {
+      if (!compare_dims(q, order[j], order[at], rank, sizes, operands, count, &way)) return false;
+      if (way <= 0) continue;
+      const int swap = order[j];
+      order[j] = order[at];
+      order[at] = swap;
+      at = j;
+    }
+  }
+  for (int i = 0; i < rank; i++) {
+    if (!kiln_dim_is_known(step)) return false;
+    strides[order[i]] = step;
+    step = kiln_dim_product(q->dims, step, sizes[order[i]]);
+  }
+  return true;
+}
+
 /* The rule of runtime/strides.h where it does not depend on what symbols are. Operands of one shape
  * that are contiguous give a row-major result, and those of one dense layout give that. Of others
  * dimensions of one element, whose strides are any, may change the order: all operands that are
  * exactly row-major (where no dimension is less than what is in it), or keep that order, give a
- * row-major result; those of one dense layout without
- * such dimensions, beside operands with one dimension of more elements, that layout. */
+ * row-major result; those of one dense layout without such dimensions, beside operands with one
+ * dimension of more elements, that layout. Else they are compared as PyTorch does it, where there
+ * are no such dimensions. */
 static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                          const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
   const kiln_tensor_detail *first = NULL;
@@ -128,7 +177,7 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
   if ((one_shape && contiguous) || exact || ordered) return row_major(q, rank, sizes, strides);
   if (open || !first || !one_layout || (ones && !one_shape) ||
       !kiln__shape_is_dense(q, first, false))
-    return false;
+    return in_order(q, rank, sizes, operands, count, strides);
   memcpy(strides, first->strides, sizeof *strides * (size_t)rank);
   return true;
 }

@@ -60,6 +60,27 @@ static void test_equal_by_accident(void **state) {
   }
 }
 
+/* Operands of different orders in memory: which of them the result has follows for all sizes, so
+ * that one kernel serves them. */
+static void test_crossing_strides(void **state) {
+  (void)state;
+  static const char graph[] =
+      "graph(%x.1 : Tensor, %y.1 : Tensor):\n  %2 : int = prim::Constant[value=1]()\n"
+      "  %3 : Tensor = aten::t(%x.1)\n  %4 : Tensor = aten::sigmoid(%3)\n"
+      "  %5 : Tensor = aten::add(%y.1, %4, %2)\n  return (%5)\n";
+  model m;
+  model_open(&m, graph, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,4", NULL});
+  for (int64_t rows = 5, columns = 9; rows < 25; rows += 2, columns += 3) {
+    kiln_ivalue args[2] = {make_matrix(&m, rows, columns, 0.01),
+                           make_matrix(&m, columns, rows, -0.02)};
+    for (int i = 0; i < 2; i++) check_call(&m, args, 2);
+    for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+  }
+  assert_int_equal(counters(&m).groups, 1);
+  assert_int_equal(counters(&m).compiled_runs, 19);
+  model_close(&m);
+}
+
 /* What failed is told once, with the symbol and the size that does not go with it. */
 static void test_misses_tell_symbols(void **state) {
   (void)state;
@@ -438,13 +459,14 @@ static void test_others_need_not_wait(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_equal_by_accident),   cmocka_unit_test(test_one_by_accident),
-      cmocka_unit_test(test_misses_tell_symbols), cmocka_unit_test(test_torch_remembers_nothing),
-      cmocka_unit_test(test_many_levels),         cmocka_unit_test(test_least_used_gives_way),
-      cmocka_unit_test(test_late_one_is_found),   cmocka_unit_test(test_what_is_used_stays),
-      cmocka_unit_test(test_windows_grow),        cmocka_unit_test(test_memory_is_flat),
-      cmocka_unit_test(test_memory_runs_out),     cmocka_unit_test(test_renewal_is_tried_again),
-      cmocka_unit_test(test_renewal_is_given_up), cmocka_unit_test(test_others_need_not_wait),
+      cmocka_unit_test(test_equal_by_accident),       cmocka_unit_test(test_one_by_accident),
+      cmocka_unit_test(test_crossing_strides),        cmocka_unit_test(test_misses_tell_symbols),
+      cmocka_unit_test(test_torch_remembers_nothing), cmocka_unit_test(test_many_levels),
+      cmocka_unit_test(test_least_used_gives_way),    cmocka_unit_test(test_late_one_is_found),
+      cmocka_unit_test(test_what_is_used_stays),      cmocka_unit_test(test_windows_grow),
+      cmocka_unit_test(test_memory_is_flat),          cmocka_unit_test(test_memory_runs_out),
+      cmocka_unit_test(test_renewal_is_tried_again),  cmocka_unit_test(test_renewal_is_given_up),
+      cmocka_unit_test(test_others_need_not_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
