@@ -30,17 +30,50 @@ static LLVMValueRef load_uniform(const kiln__llvm_emitter *e, const nest_state *
   return from_memory(e, inst->dtype, kiln__llvm_emit_splat(e, value, e->width));
 }
 
-/* Element by element; lanes that do not exist read the last that does. */
+enum { LEAST_GATHERED = 4 }; /* bytes of an element that instructions gather */
+
+/* The lanes of the mask, of elements that lie some step apart: one instruction, in place of an
+ * address for each. */
+static LLVMValueRef gather_masked(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
+  const kiln_dtype dtype = a->inst->dtype;
+  LLVMTypeRef type = memory_vector(e, dtype);
+  LLVMValueRef steps = kiln__llvm_emit_splat(e, kiln__llvm_emit_dim(e, a->step), e->width);
+  LLVMValueRef lanes =
+      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(steps), "");
+  LLVMValueRef places = offset_by(e, dtype, a->at, binary(e, LLVMMul, lanes, steps));
+  LLVMTypeRef types[2] = {type, LL->TypeOf(places)};
+  LLVMValueRef args[4] = {places, LL->ConstInt(e->i32, (unsigned)kiln_loop_size(dtype), 0), s->mask,
+                          LL->ConstNull(type)};
+  return kiln__llvm_emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
+}
+
+/* The place of lane i; lanes that do not exist read the last that does. */
+static LLVMValueRef lane_place(const kiln__llvm_emitter *e, const access *a, int i,
+                               LLVMValueRef last) {
+  LLVMValueRef lane = kiln__llvm_emit_index(e, i);
+  if (i && last) lane = least(e, lane, last);
+  return offset_by(e, a->inst->dtype, a->at,
+                   binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, a->step)));
+}
+
+/* Element by element. Where all lanes exist, and the step is in a register, four lanes have a place
+ * from which the others are 1, 2 and 3 steps away, so that what addresses them is part of the load.
+ */
 static LLVMValueRef load_gather(const kiln__llvm_emitter *e, const nest_state *s, const access *a) {
   LLVMTypeRef scalar = kiln__llvm_emit_memory_type(e, a->inst->dtype);
-  LLVMValueRef value = LL->GetPoison(memory_vector(e, a->inst->dtype));
+  LLVMValueRef value = LL->GetPoison(memory_vector(e, a->inst->dtype)), base = a->at;
   LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__llvm_emit_index(e, 1));
+  const bool by_four = LL->IsConstant(s->left) && !kiln_dim_is_number(a->step);
+  if (by_four)
+    base = LL->BuildFreeze(BUILD, base, ""); /* one induction variable, and not one for each lane */
+  LLVMValueRef steps[5];
+  for (int k = 0; by_four && k < 5; k++)
+    steps[k] = binary(e, LLVMMul, kiln__llvm_emit_index(e, k), kiln__llvm_emit_dim(e, a->step));
   for (int i = 0; i < e->width; i++) {
-    LLVMValueRef lane =
-        i ? least(e, kiln__llvm_emit_index(e, i), last) : kiln__llvm_emit_index(e, 0);
-    LLVMValueRef index = binary(e, LLVMMul, lane, kiln__llvm_emit_dim(e, a->step));
-    LLVMValueRef element =
-        LL->BuildLoad2(BUILD, scalar, offset_by(e, a->inst->dtype, a->at, index), "");
+    if (by_four && i && i % 4 == 0) base = offset_by(e, a->inst->dtype, base, steps[4]);
+    LLVMValueRef address =
+        by_four ? offset_by(e, a->inst->dtype, base, steps[i % 4]) : lane_place(e, a, i, last);
+    LLVMValueRef element = LL->BuildLoad2(BUILD, scalar, address, "");
     value = LL->BuildInsertElement(BUILD, value, element,
                                    LL->ConstInt(e->i32, (unsigned long long)i, 0), "");
   }
@@ -58,8 +91,10 @@ static LLVMValueRef emit_load(kiln__llvm_emitter *e, const nest_state *s, const 
   } else if (a->lanes) {
     LLVMValueRef last = binary(e, LLVMSub, s->left, kiln__llvm_emit_index(e, 1));
     value = kiln__llvm_emit_gather(e, a->inst, a->at, a->step, last);
-  } else if (a->step != 1) {
-    value = load_gather(e, s, a);
+  } else if (a->step != 1 && !a->buffer) {
+    const bool gathers =
+        s->mask && !LL->IsConstant(s->mask) && e->target->masks && align >= LEAST_GATHERED;
+    value = gathers ? gather_masked(e, s, a) : load_gather(e, s, a);
   } else if (s->mask && !a->buffer) {
     value = load_masked(e, type, a->at, align, s->mask);
   } else {
@@ -82,7 +117,8 @@ static void copy_element(const kiln__llvm_emitter *e, const access *a, LLVMValue
 
 /* Whether it is such a load or store and is not masked where a step is partial. */
 static bool is_copied(const access *a, bool store) {
-  return a->step == 1 && a->buffer && (a->inst->op == KILN_LOOP_store) == store;
+  const bool is_store = a->inst->op == KILN_LOOP_store;
+  return a->buffer && is_store == store && (a->step == 1 || !is_store);
 }
 static bool has_copied(const nest_state *s, bool store) {
   for (int i = 0; i < s->access_count; i++)
@@ -109,8 +145,9 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     copy_element(e, a, l.counter);
     loop_end(e, l, 1, s->left);
-  } else if (s->full && a->buffer) {
-    store_aligned(e, value, LL->BuildSelect(BUILD, s->full, a->at, a->buffer, ""), align);
+  } else if (a->buffer && s->mask) {
+    LLVMValueRef at = s->full ? LL->BuildSelect(BUILD, s->full, a->at, a->buffer, "") : a->buffer;
+    store_aligned(e, value, at, align);
   } else if (s->full) {
     a->value = value;
   } else if (s->mask) {
@@ -228,44 +265,64 @@ static void emit_any_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef fi
   loop_end(e, l, e->width, last);
 }
 
+/* Whether boxes cut the loop, anywhere. */
+static bool is_cut(const kiln_loop_nest *nest, int d) {
+  for (int axis = 0; axis < kiln_loop_nest_axes(nest); axis++)
+    if (kiln_loop_nest_axis(nest, axis) == d) return true;
+  return false;
+}
+
+/* Whether steps of so many elements leave nothing, as far as is known. */
+static bool is_whole(const kiln__llvm_emitter *e, const nest_state *s, int step) {
+  const int inner = s->rank - 1;
+  return !is_cut(e->nest, inner) && kiln_dim_is_number(s->extents[inner]) &&
+         s->extents[inner] % step == 0;
+}
+
 /* As many whole steps as there are, `count` of them at a time; gives where they end. */
 static LLVMValueRef emit_whole_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
                                      LLVMValueRef last, int count) {
   LLVMValueRef width = kiln__llvm_emit_index(e, e->width);
   LLVMValueRef whole = whole_steps(e, binary(e, LLVMSub, last, first), count * e->width);
   LLVMValueRef end = binary(e, LLVMAdd, first, whole);
-  LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
-  loop l = loop_begin(e, first);
+  const bool once = is_whole(e, s, count * e->width) && s->extents[s->rank - 1] == count * e->width;
+  LLVMBasicBlockRef behind = NULL;
+  loop l = {.counter = first};
+  if (!once) {
+    behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, first, end, ""));
+    l = loop_begin(e, first);
+  }
   for (int k = 0; k < count; k++) {
     LLVMValueRef way = kiln__llvm_emit_index(e, (int64_t)k * e->width);
     begin_step(e, s, k ? binary(e, LLVMAdd, l.counter, way) : l.counter, width);
     emit_body(e, s);
   }
+  if (once) return end;
   loop_end(e, l, (int64_t)count * e->width, end);
   end_if(e, behind);
   return end;
 }
 
-/* Less than a whole step, of which all accesses have masks. */
+/* Less than a whole step. */
 static void emit_partial_step(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
                               LLVMValueRef last) {
   begin_step(e, s, first, binary(e, LLVMSub, last, first));
   s->mask = kiln__llvm_emit_mask(e, s->left);
+  copy_partial(e, s, false);
+  for (int i = 0; i < s->access_count; i++)
+    if (is_copied(&s->accesses[i], false)) s->accesses[i].at = s->accesses[i].buffer;
   emit_body(e, s);
-}
-
-/* Whether steps of so many elements leave nothing, as far as is known. */
-static bool is_whole(const kiln__llvm_emitter *e, const nest_state *s, int step) {
-  const int inner = s->rank - 1;
-  for (int axis = 0; axis < kiln_loop_nest_axes(e->nest); axis++)
-    if (kiln_loop_nest_axis(e->nest, axis) == inner) return false; /* boxes cut it anywhere */
-  return kiln_dim_is_number(s->extents[inner]) && s->extents[inner] % step == 0;
+  copy_partial(e, s, true);
 }
 
 /* The range of the innermost loop, which is not empty. */
 static void emit_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
                        LLVMValueRef last) {
   const int unroll = e->nest->run.unroll;
+  if (e->nest->run.partial && e->width > 1) {
+    emit_partial_step(e, s, first, last);
+    return;
+  }
   if (unroll) first = emit_whole_steps(e, s, first, last, unroll);
   if (e->width == 1) { /* no step is partial */
     if (unroll != 1) emit_whole_steps(e, s, first, last, 1);
@@ -299,11 +356,13 @@ static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
     emit_inner(e, s, first, last);
     return;
   }
-  loop l = loop_begin(e, first);
+  const bool once = s->extents[depth] == 1 && !is_cut(e->nest, depth);
+  loop l = {.counter = first};
+  if (!once) l = loop_begin(e, first);
   s->counters[depth] = l.counter;
   kiln__llvm_emit_level(e, s, depth + 1);
   emit_loops(e, s, depth + 1);
-  loop_end(e, l, 1, last);
+  if (!once) loop_end(e, l, 1, last);
 }
 
 /* -- Nests -- */
@@ -340,8 +399,9 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
     a.lanes = inst->op == KILN_LOOP_gather && s->levels[inst->args[0]] == s->rank;
-    bool scatters = is_store && step != 1;
-    if (e->width > 1 && (scatters || (step == 1 && !a.lanes && !has_masks(e, inst->dtype))))
+    const bool scatters = is_store && step != 1, gathers = !is_store && !a.lanes && step != 1;
+    const bool strided = scatters || (gathers && e->nest->run.partial && !e->target->masks);
+    if (e->width > 1 && (strided || (step == 1 && !a.lanes && !has_masks(e, inst->dtype))))
       a.buffer = stack_buffer(e, inst->dtype);
     s->accesses[s->access_count++] = a;
   }
@@ -364,6 +424,10 @@ static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMVa
   for (int d = 0; d < s->rank; d++) {
     s->first[d] = kiln__llvm_emit_index(e, 0);
     s->last[d] = kiln__llvm_emit_dim(e, s->extents[d]);
+    if (kiln_dim_is_number(s->extents[d]) || is_cut(e->nest, d)) continue;
+    /* Of s0 columns x[:, 2:] may have none, and so may whole panels of them. */
+    LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, s->first[d], s->last[d], "");
+    any = any ? binary(e, LLVMAnd, any, some) : some;
   }
   for (int axis = 0; axis < e->axes; axis++) {
     LLVMValueRef zero = kiln__llvm_emit_index(e, 0), before = axis == 0 ? base : zero;

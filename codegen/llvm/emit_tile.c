@@ -259,10 +259,15 @@ static void emit_loops(const tile *x, int number) {
     emit_inner_loop(x, depth, extent);
     return;
   }
-  loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
+  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), last = kiln__llvm_emit_dim(e, extent);
+  LLVMBasicBlockRef behind = NULL;
+  if (!kiln_dim_is_number(extent))
+    behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, last, ""));
+  loop l = loop_begin(e, zero);
   x->t->s->counters[depth] = l.counter;
   emit_loops(x, number + 1);
-  loop_end(e, l, 1, kiln__llvm_emit_dim(e, extent));
+  loop_end(e, l, 1, last);
+  if (behind) end_if(e, behind);
 }
 
 /* What the accumulators come to, in memory of its own: [row][vector]. */

@@ -312,10 +312,7 @@ static void emit_iterations(const tree *t, int open, range r, const place *p) {
     if (r.count != 0) emit_plain_loop(t, open, r, 1, p);
     return;
   }
-  loop l = loop_begin(e, r.first);
-  t->s->counters[t->scopes.depth[open]] = l.counter;
-  emit_range(t, open + 1, t->scopes.end[open], p);
-  loop_end(e, l, 1, r.last);
+  emit_plain_loop(t, open, r, 1, p);
 }
 
 static void emit_body_loop(const tree *t, int open, const place *p) {

@@ -135,6 +135,7 @@ typedef struct kiln_loop_run {
   int lanes;    /* elements of a vector; 1: there are numbers; 0: there is no schedule */
   bool in_body; /* vectors go along the innermost loops of the body, else along the nest's last */
   int unroll;   /* of the nest's last loop; 0: each of its steps may be a partial one */
+  bool partial; /* it is one step, of fewer elements than a vector has */
   int axis_count, axes[KILN_KERNEL_AXES]; /* loops of the nest, outermost first */
   int64_t grain; /* iterations of the nest that are worth a thread; 0: as its instructions cost */
 } kiln_loop_run;

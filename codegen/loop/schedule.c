@@ -276,8 +276,6 @@ static kiln_status *verify_plain_panels(const kiln_loop_nest *nest, int number,
     REFUSE(number, "panels of i%d, which is not the last loop", s->panel_loop);
   if (nest->rank < 2) REFUSE(number, "panels of i%d, which is the only loop", s->panel_loop);
   if (nest->rank == KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
-  if (!is_number(nest->extents[s->panel_loop]))
-    REFUSE(number, "i%d has panels, but its iterations are no number", s->panel_loop);
   if (s->pack >= 0 || s->strip)
     REFUSE(number, "panels without a tile are not packed, nor in strips");
   return NULL;
@@ -444,9 +442,10 @@ static void pack_load(kiln_loop_inst *load, const kiln_loop_nest *nest, const pl
   for (int i = 0; at < pack->rank; i++, at++) load->strides[nest->rank + i] = strides[at];
 }
 
-/* The nest's panels [first, first + strips * count), of which each has `inner` columns. */
+/* The nest's panels [first, first + strips * count), of which each has `inner` columns. Where there
+ * are strips, or something is packed, these are numbers. */
 static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_schedule_nest *s,
-                     const plan *p, int64_t first, int64_t strips, int64_t count, int64_t inner,
+                     const plan *p, kiln_dim first, int64_t strips, kiln_dim count, kiln_dim inner,
                      const kiln_kernel_pack *pack, int load) {
   kiln_dims *dims = to->dims;
   kiln_loop_nest *nest = KILN_NEW(to->arena, kiln_loop_nest);
@@ -473,8 +472,8 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
         inst.strides[p->strip_at] = kiln_dim_product(dims, count * s->panel, column);
       for (int k = p->rank; k < KILN_LOOP_MAX_RANK; k++)
         inst.strides[k] = old->strides[k - p->rank + from->rank];
-      inst.offset =
-          kiln_dim_plus(dims, old->offset, kiln_dim_product(dims, first * s->panel, column));
+      const kiln_dim place = kiln_dim_product(dims, first, inst.strides[p->panel_at]);
+      inst.offset = kiln_dim_plus(dims, old->offset, place);
     }
     kiln_vec_push(to->arena, &nest->body, inst);
   }
@@ -482,6 +481,9 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
   for (int k = 0; k < p->rank; k++) made_of[k] = k == p->rank - 1 ? -1 : p->from[k];
   for (int i = 0; i < s->unroll_count; i++) opens[i] = kiln__loop_of_body(from, s->unrolls[i].loop);
   kiln__schedule_run(to, nest, s, made_of, opens);
+  if (s->tile || inner == s->panel) return;
+  nest->run.partial = true;
+  if (s->panel > s->lanes && s->lanes > 1) nest->run.lanes = s->panel;
 }
 
 /* Whether one access of the contraction's loops moves with the loop: that which is packed has whole
@@ -493,6 +495,19 @@ static bool moves_alone(const kiln_loop_nest *nest, const kiln__contraction *c, 
     count += kiln_loop_has_map(inst) && inst->strides[loop] != 0;
   }
   return count == 1;
+}
+
+/* Panels of a loop whose iterations are a symbol: whole ones, and what they leave, each of which
+ * may be none. */
+static void schedule_symbolic(kiln_loop_fn *to, const kiln_loop_nest *from,
+                              const kiln_schedule_nest *s, const plan *p) {
+  kiln_dims *dims = to->dims;
+  const kiln_sum columns = kiln_sum_of(dims, from->extents[s->panel_loop]);
+  const kiln_sum whole = kiln_sum_divided(dims, columns, s->panel);
+  const kiln_sum left = kiln_sum_minus(columns, kiln_sum_times(whole, s->panel));
+  const kiln_dim count = kiln_sum_dim(dims, whole), rest = kiln_sum_dim(dims, left);
+  add_part(to, from, s, p, 0, 1, count, s->panel, NULL, -1);
+  if (rest != 0) add_part(to, from, s, p, count, 1, 1, rest, NULL, -1);
 }
 
 static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
@@ -510,6 +525,10 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
     pack_buffer(to, pack);
   }
   const plan p = make_plan(from, s, load < 0 ? NULL : &from->body.data[load]);
+  if (!is_number(from->extents[s->panel_loop])) {
+    schedule_symbolic(to, from, s, &p);
+    return;
+  }
   const int64_t columns = from->extents[s->panel_loop], whole = columns / s->panel;
   if (pack && columns % s->panel && moves_alone(from, &c, s->panel_loop)) {
     add_part(to, from, s, &p, 0, 1, whole + 1, s->panel, pack, load);

@@ -27,7 +27,7 @@
  *   panel i1 16      its last loop goes in panels of 16, and the loop over panels stands before the
  *                    last but one: of a transposed copy all rows of a panel go before the next
  *                    panel, so that lines of memory are read while the cache has them. Iterations
- *                    that are left over are a nest of their own; they are a number
+ *                    that are left over are a nest of their own
  *
  * Contractions have tiles. Of linear(x, w), out[i0][i1] = sum of x[i0][k] * w[i1][k],
  *

@@ -82,17 +82,20 @@ static bool stay_cached(const kiln_machine *m, int64_t count, int64_t step) {
 }
 
 /* The loop that walks a load by one element whose places lie far apart along the last loop, so that
- * each line is read again for the next iteration of that one, and is gone; -1: there is none. */
+ * each line is read again for the next iteration of that one, and is gone, as it may be of sizes
+ * that are symbols; -1: there is none. */
 static int crossing_loop(const look *l) {
   const kiln_loop_nest *nest = l->nest;
   const int last = nest->rank - 1;
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst->op != KILN_LOOP_load) continue;
-    const kiln_dim step = inst->strides[last];
-    if (!kiln_dim_is_number(step) || step < 2) continue;
+    const kiln_dim step = inst->strides[last], count = nest->extents[last];
     const int size = kiln_loop_size(inst->dtype);
-    if (stay_cached(l->m, nest->extents[last], step * size)) continue;
+    if (step == 0 || step == 1) continue;
+    if (kiln_dim_is_number(step) && kiln_dim_is_number(count) &&
+        stay_cached(l->m, count, step * size))
+      continue;
     for (int d = last - 1; d >= 0; d--)
       if (inst->strides[d] == 1) return d;
   }
@@ -107,7 +110,6 @@ static void choose_panel(const look *l) {
   const int last = nest->rank - 1;
   int largest = 1, lanes = kiln__schedule_width(nest, l->m->lanes), panel, count = 0;
   if (s->panel || nest->rank < 2 || nest->rank == KILN_LOOP_MAX_RANK) return;
-  if (!kiln_dim_is_number(nest->extents[last])) return;
   const int crossing = crossing_loop(l);
   if (crossing < 0) return;
   for (int i = 0; i < nest->body.count; i++) {
@@ -118,7 +120,7 @@ static void choose_panel(const look *l) {
   }
   panel = (int)(l->m->line_bytes / largest);
   if (panel < lanes) panel = lanes;
-  if (panel > KILN_SCHEDULE_MAX_PANEL || nest->extents[last] <= panel) return;
+  if (panel > KILN_SCHEDULE_MAX_PANEL || number_or(nest->extents[last], INT64_MAX) <= panel) return;
   s->panel_loop = last;
   s->panel = panel;
   if (crossing == last - 1) return;

@@ -222,6 +222,9 @@ static void test_rules_of_bodies(void **unused) {
 
 static void test_rules_of_panels(void **unused) {
   (void)unused;
+  static const char crossing[] = /* of any size */
+      "kernel {\n in b0: f32[s1, s0] [s0, 1]\n out b1: f32[s0, s1] [s1, 1]\n nest [s0, s1] {\n"
+      " %0 = load f32 b0 + 0 [1, s0]\n %1 = neg f32 %0\n store f32 b1 + 0 [s1, 1], %1\n }\n}\n";
   static const rule_case cases[] = {
       {CROSSING("64", "300"), KILN_ISA_AVX512, "l1=49152,line=64",
        "panel i2 16\n  nest 0: order i1 i0 i2, vector i2 16, unroll i2 1, parallel i0 i1, grain "
@@ -235,6 +238,8 @@ static void test_rules_of_panels(void **unused) {
        "vector i2 16, unroll i2 1, parallel i0 i1, grain 14285"},
       {copy, KILN_ISA_AVX512, "l1=49152,line=64",
        "vector i2 16, unroll i2 1, parallel i0 i1, grain 14285"},
+      {crossing, KILN_ISA_AVX2, "l1=49152,line=64",
+       "panel i1 16\n  nest 0: vector i1 8, unroll i1 1, parallel i0, grain 11111"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }
