@@ -187,7 +187,8 @@ static void contract(const tile *x, int i, int row, int vector, int chain) {
   store_aligned(e, sum, at, align);
 }
 
-static LLVMValueRef load(const tile *x, int i, int row, int vector, const place *p) {
+/* Where a load's element of the iteration lies. */
+static LLVMValueRef iteration_at(const tile *x, int i, int row, int vector) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   LLVMValueRef index = kiln__llvm_emit_index(e, 0);
@@ -196,13 +197,69 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
     LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
     index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
   }
-  LLVMValueRef at = values_at(x, e->tile_places, row, vector)[i];
-  return kiln__llvm_emit_load_at(x->t, i, p, offset_by(e, inst->dtype, at, index));
+  return offset_by(e, inst->dtype, values_at(x, e->tile_places, row, vector)[i], index);
+}
+
+static LLVMValueRef load(const tile *x, int i, int row, int vector, const place *p) {
+  return kiln__llvm_emit_load_at(x->t, i, p, iteration_at(x, i, row, vector));
+}
+
+/* -- What comes next -- */
+
+enum { LINE = 64, FEW_ROWS = 512, SMALL = 8192 };
+
+/* The load of what is packed, whose panels go one after the other; -1: there is none, or a panel has few bytes, as that
+ * of a window has, or so many rows go through it that it is in the cache for most of them. */
+static int find_next(const tile *x) {
+  const kiln_loop_nest *nest = x->t->nest;
+  if (x->open >= 0 || nest->tile.packed < 0 || x->t->e->target->gpu) return -1;
+  const kiln_dim rows = nest->extents[x->row_loop], panels = nest->extents[nest->tile.panel_loop];
+  if ((kiln_dim_is_number(rows) && rows > FEW_ROWS) || panels == 1) return -1;
+  for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op != KILN_LOOP_load || inst->index != nest->tile.packed) continue;
+    const kiln_dim step = inst->strides[nest->tile.panel_loop];
+    return kiln_dim_is_number(step) && step * kiln_loop_size(inst->dtype) >= SMALL ? i : -1;
+  }
+  return -1;
+}
+
+/* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for: each tile of a
+ * panel's rows some, all of them together all. */
+static void emit_prefetch(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_nest *nest = x->t->nest;
+  if (x->next < 0) return;
+  const kiln_loop_inst *inst = &nest->body.data[x->next];
+  const int size = kiln_loop_size(inst->dtype), lines = (x->panel * size + LINE - 1) / LINE;
+  const kiln_dim rows = nest->extents[x->row_loop];
+  const int64_t tiles = kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
+  const int count = (int)((lines + tiles - 1) / tiles);
+  LLVMValueRef panel = kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
+  LLVMValueRef at = offset_by(e, inst->dtype, iteration_at(x, x->next, 0, 0), panel);
+  for (int k = 0; k < count; k++) {
+    LLVMValueRef line = binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
+    LLVMValueRef args[4] = {offset_by(e, inst->dtype, at, line), LL->ConstInt(e->i32, 0, 0), LL->ConstInt(e->i32, 2, 0),
+                            LL->ConstInt(e->i32, 1, 0)};
+    kiln__llvm_emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
+  }
+}
+
+/* Where the tile's lines begin, in elements: another place for each tile of the rows. */
+static LLVMValueRef find_next_line(const tile *x) {
+  kiln__llvm_emitter *e = x->t->e;
+  const kiln_loop_nest *nest = x->t->nest;
+  if (x->next < 0) return NULL;
+  const int size = kiln_loop_size(nest->body.data[x->next].dtype), lines = (x->panel * size + LINE - 1) / LINE;
+  LLVMValueRef number = LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
+  number = LL->BuildBinOp(BUILD, LLVMURem, number, kiln__llvm_emit_index(e, lines), "");
+  return binary(e, LLVMMul, number, kiln__llvm_emit_index(e, LINE / size));
 }
 
 /* One iteration of the innermost loop, at which its counter stands. */
 static void emit_iteration(const tile *x, int chain) {
   kiln__llvm_emitter *e = x->t->e;
+  emit_prefetch(x);
   for (int row = 0; row < x->rows; row++) {
     for (int vector = 0; vector < x->vectors; vector++) {
       e->values = values_at(x, e->tile_values, row, vector);
@@ -417,6 +474,7 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
+  x.next_line = find_next_line(&x);
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
@@ -557,6 +615,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   find_moves(&x);
   kiln__llvm_find_columns(&x);
   x.short_behind = is_short_behind(&x);
+  x.next = find_next(&x);
   return x;
 }
 
