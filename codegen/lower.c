@@ -366,7 +366,7 @@ static void add_outputs(kiln__lowering *l) {
     }
     const kiln_tensor_detail *d = value->type->detail;
     const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
-    l->channels_last |= d->physical == KILN_PHYSICAL_CHANNELS_LAST;
+    l->channels_last |= kiln_physical_is_channels_last(d->physical);
     kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
   }
 }

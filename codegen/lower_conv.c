@@ -106,18 +106,19 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
 /* -- Copies -- */
 
 static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
-  return x->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST || (l->channels_last && !c->lone);
+  return kiln_physical_is_channels_last(x->type->detail->physical) ||
+         (l->channels_last && !c->lone);
 }
 
 /* The image as the window goes over it: with zeros around and between, and its channels last where
  * the result has them last. *out_buffer: -1: it needs none, as it lies. */
 static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c, int *out_buffer) {
   const kiln__lower_sizes from = kiln__lower_sizes_of(l, x);
-  const int rank = x->type->detail->rank;
+  const int rank = x->type->detail->rank, border = kiln_physical_border(x->type->detail->physical);
   kiln_loop_copy copy = {.sizes = {0}};
   int64_t sizes[KILN_LOOP_MAX_RANK];
   const bool last = reads_channels_last(l, x, c);
-  bool any = last && x->type->detail->physical != KILN_PHYSICAL_CHANNELS_LAST;
+  bool any = last && !kiln_physical_is_channels_last(x->type->detail->physical);
   *out_buffer = -1;
   for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed;
   for (int d = 0; d < rank && any; d++) {
@@ -133,6 +134,8 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
     const int64_t end = copy.before[d] + (from.sizes[d] - 1) * (copy.between[d] + 1) + 1;
     const int64_t needed = (c->out[at] - 1) * (c->transposed ? 1 : c->stride[at]) + reach + 1;
     sizes[d] = end > needed ? end : needed;
+    if (border > 0 && copy.before[d] == border && sizes[d] < from.sizes[d] + 2 * border)
+      sizes[d] = from.sizes[d] + 2 * border; /* as it lies */
   }
   if (!any) return true;
   *out_buffer = kiln__lower_copy(l, x, sizes,

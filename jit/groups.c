@@ -218,6 +218,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .sizes = dims,
                              .strides = dims + rank,
                              .donor = -1,
+                             .border = kiln_physical_border(d->physical),
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
 }
 
@@ -248,6 +249,9 @@ static kiln_status *describe_packs(const kiln_node *node, const kiln_graph *grap
   for (int i = 0; i < kernel->pack_count; i++) {
     packs[i].pack = &kernel->packs[i];
     packs[i].operand = operand_of(graph, kernel->packs[i].input);
+    if (packs[i].pack->as_it_lies)
+      packs[i].border =
+          kiln_physical_border(kiln_graph_input(graph, packs[i].operand)->type->detail->physical);
     if (kiln_ir_value_is_weight(kiln_node_input(node, packs[i].operand)))
       packs[i].slot = &info->packs[i];
   }

@@ -7,12 +7,14 @@
  * they are found together (union-find), and get channels last where what convolutions gain is more
  * than what it costs to turn those round which others see.
  *
- * Strides of types stay PyTorch's. What leaves goes through aten::contiguous, which is also how a
- * value comes in, but for the image of a convolution, of which its kernel reads a copy anyway. The
- * verifier refuses a layout anywhere else. */
+ * Some of these have zeros around them in memory (borders.c). Strides of types stay PyTorch's. What
+ * leaves goes through aten::contiguous, which is also how a value comes in, but for the image of a
+ * convolution, of which its kernel reads a copy anyway. The verifier refuses a layout anywhere
+ * else. */
 #include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "jit/fusion.h"
+#include "jit/layouts.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
  * windows over one channel, and that an element costs which is turned round. */
@@ -284,6 +286,7 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
     lay_value(&p, p.all.data[i].value);
     pass->changed = true;
   }
+  kiln__lay_borders(pass, block);
 }
 
 static void visit(kiln_pass *pass, kiln_block *block) {

@@ -1,4 +1,5 @@
 /* interp_group.c: fused groups and the guards in front of them. */
+#include "runtime/border.h"
 #include "runtime/interp_internal.h"
 
 enum { GROUP_VALUES = 256 }; /* most tensors and scalars of a group: jit keeps below it */
@@ -21,6 +22,9 @@ static kiln_status *work_out(const kiln_group *group, const int64_t *symbols, in
 
 static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *out,
                                       kiln_tensor **out_tensor) {
+  if (out->border)
+    return kiln_border_create(call->env->mem, &call->cache, out->dtype, out->sizes, out->strides,
+                              out->border, out_tensor);
   if (out->contiguous) {
     return kiln_call_tensor(call, out->dtype, out->rank, out->sizes, out_tensor);
   }
@@ -48,10 +52,30 @@ static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out
 
 /* Copies that are made for one call. */
 typedef struct packed_inputs {
-  int count;
+  int count, tensor_count;
   void *own[KILN_GROUP_PACKS];
   size_t bytes[KILN_GROUP_PACKS];
+  kiln_tensor *tensors[KILN_GROUP_PACKS];
 } packed_inputs;
+
+/* An operand's memory with its border. What the group's operators have made, where its kernel could
+ * not, has none. */
+static kiln_status *take_bordered(kiln_call *call, kiln_tensor *t, int border,
+                                  const void **out_data, packed_inputs *packed) {
+  int64_t strides[4];
+  if (!kiln_border_is_around(t, border)) {
+    const kiln_physical physical = KILN_PHYSICAL_CHANNELS_LAST + border;
+    kiln_physical_strides(physical, 4, kiln_tensor_sizes(t), strides);
+    kiln_tensor **copy = &packed->tensors[packed->tensor_count];
+    KILN_TRY(kiln_border_create(call->env->mem, &call->cache, kiln_tensor_dtype(t),
+                                kiln_tensor_sizes(t), strides, border, copy));
+    packed->tensor_count++;
+    KILN_TRY(kiln_tensor_copy(*copy, t));
+    t = *copy;
+  }
+  *out_data = kiln_border_begin(t);
+  return NULL;
+}
 
 static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln_group *group,
                                 const kiln_operand *o, const void **data, packed_inputs *packed) {
@@ -59,6 +83,10 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
     const kiln_group_pack *p = &group->packs[i];
     kiln_tensor *t = kiln__frame_read(f, o[p->operand])->u.tensor;
     const int n = packed->count;
+    if (p->border) {
+      KILN_TRY(take_bordered(call, t, p->border, &data[p->pack->input], packed));
+      continue;
+    }
     KILN_TRY(kiln_pack_take(call, p->slot, p->pack, t, &data[p->pack->input], &packed->own[n],
                             &packed->bytes[n]));
     packed->count += packed->own[n] != NULL;
@@ -131,6 +159,8 @@ static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *gro
   }
   for (int i = 0; i < packed.count; i++)
     kiln_cache_free(&call->cache, packed.own[i], packed.bytes[i]);
+  for (int i = 0; i < packed.tensor_count; i++)
+    kiln_tensor_release_to(&call->cache, packed.tensors[i]);
   return status;
 }
 

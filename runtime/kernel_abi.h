@@ -99,8 +99,10 @@ typedef struct kiln_kernel_pack {
   int64_t before[KILN_KERNEL_PACK_RANK], between[KILN_KERNEL_PACK_RANK];
   int64_t after[KILN_KERNEL_PACK_RANK];
   int64_t offset, columns, column, panel, columns_before, columns_between;
-  int transform; /* 0; or a form of Winograd's (heavy/winograd.h): of a weight with `sizes` and
-                    `strides`, which is all that is said then */
+  bool as_it_lies; /* the input's elements lie as those of the copy do: where zeros are around them
+                      in memory, it is that memory */
+  int transform;   /* 0; or a form of Winograd's (heavy/winograd.h): of a weight with `sizes` and
+                      `strides`, which is all that is said then */
 } kiln_kernel_pack;
 
 /* What there is to do. */

@@ -110,6 +110,7 @@ typedef struct kiln_group_output {
   const kiln_dim *sizes, *strides; /* numbers; of a group with symbols NULL */
   int first;                       /* there: of its sizes, then strides, in the group's `dims` */
   bool contiguous;
+  int border;      /* around it in memory (runtime/border.h); 0: there is none */
   uint32_t donors; /* operands in whose memory the kernel could write it, bits 1 << i */
   int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
 } kiln_group_output;
@@ -118,6 +119,7 @@ typedef struct kiln_group_pack {
   const kiln_kernel_pack *pack;
   int operand;          /* of the group's inputs */
   kiln_pack_slot *slot; /* NULL: it is no weight, and packed in each call */
+  int border;           /* that the operand has, so that it is its own copy; 0: it has none */
 } kiln_group_pack;
 enum { KILN_GROUP_PACKS = 4 };
 

@@ -60,12 +60,23 @@ typedef enum kiln_type_kind {
 typedef enum kiln_physical {
   KILN_PHYSICAL_STRIDED,
   KILN_PHYSICAL_CHANNELS_LAST,
+  /* The same, of images in memory that has zeros around them, one pixel wide, or two
+     (runtime/border.h). */
+  KILN_PHYSICAL_BORDER_1,
+  KILN_PHYSICAL_BORDER_2,
   KILN_PHYSICAL__COUNT,
 } kiln_physical;
+static inline bool kiln_physical_is_channels_last(int physical) {
+  return physical >= KILN_PHYSICAL_CHANNELS_LAST;
+}
+/* How wide the zeros are. */
+static inline int kiln_physical_border(int physical) {
+  return physical > KILN_PHYSICAL_CHANNELS_LAST ? physical - KILN_PHYSICAL_CHANNELS_LAST : 0;
+}
 const char *kiln_physical_name(int physical);
 /* Its dimensions from the outermost in memory to the innermost. */
 void kiln_physical_order(kiln_physical physical, int rank, int *out_order);
-/* Strides of a dense tensor that lies so. */
+/* Strides of a tensor that lies so. */
 void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *sizes,
                            int64_t *out_strides);
 

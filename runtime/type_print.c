@@ -67,7 +67,9 @@ static bool print_flags(kiln_text *text, const kiln_tensor_detail *d, const char
 }
 
 const char *kiln_physical_name(int physical) {
-  return physical == KILN_PHYSICAL_CHANNELS_LAST ? "channels_last" : "strided";
+  static const char *const names[] = {"strided", "channels_last", "channels_last_border_1",
+                                      "channels_last_border_2"};
+  return names[physical];
 }
 
 void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int verbosity) {

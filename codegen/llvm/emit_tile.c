@@ -208,8 +208,9 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
 
 enum { LINE = 64, FEW_ROWS = 512, SMALL = 8192 };
 
-/* The load of what is packed, whose panels go one after the other; -1: there is none, or a panel has few bytes, as that
- * of a window has, or so many rows go through it that it is in the cache for most of them. */
+/* The load of what is packed, whose panels go one after the other; -1: there is none, or a panel
+ * has few bytes, as that of a window has, or so many rows go through it that it is in the cache for
+ * most of them. */
 static int find_next(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
   if (x->open >= 0 || nest->tile.packed < 0 || x->t->e->target->gpu) return -1;
@@ -224,8 +225,8 @@ static int find_next(const tile *x) {
   return -1;
 }
 
-/* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for: each tile of a
- * panel's rows some, all of them together all. */
+/* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for:
+ * each tile of a panel's rows some, all of them together all. */
 static void emit_prefetch(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_nest *nest = x->t->nest;
@@ -233,14 +234,16 @@ static void emit_prefetch(const tile *x) {
   const kiln_loop_inst *inst = &nest->body.data[x->next];
   const int size = kiln_loop_size(inst->dtype), lines = (x->panel * size + LINE - 1) / LINE;
   const kiln_dim rows = nest->extents[x->row_loop];
-  const int64_t tiles = kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
+  const int64_t tiles =
+      kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
   const int count = (int)((lines + tiles - 1) / tiles);
   LLVMValueRef panel = kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
   LLVMValueRef at = offset_by(e, inst->dtype, iteration_at(x, x->next, 0, 0), panel);
   for (int k = 0; k < count; k++) {
-    LLVMValueRef line = binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
-    LLVMValueRef args[4] = {offset_by(e, inst->dtype, at, line), LL->ConstInt(e->i32, 0, 0), LL->ConstInt(e->i32, 2, 0),
-                            LL->ConstInt(e->i32, 1, 0)};
+    LLVMValueRef line =
+        binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
+    LLVMValueRef args[4] = {offset_by(e, inst->dtype, at, line), LL->ConstInt(e->i32, 0, 0),
+                            LL->ConstInt(e->i32, 2, 0), LL->ConstInt(e->i32, 1, 0)};
     kiln__llvm_emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
   }
 }
@@ -250,8 +253,10 @@ static LLVMValueRef find_next_line(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_nest *nest = x->t->nest;
   if (x->next < 0) return NULL;
-  const int size = kiln_loop_size(nest->body.data[x->next].dtype), lines = (x->panel * size + LINE - 1) / LINE;
-  LLVMValueRef number = LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
+  const int size = kiln_loop_size(nest->body.data[x->next].dtype),
+            lines = (x->panel * size + LINE - 1) / LINE;
+  LLVMValueRef number =
+      LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
   number = LL->BuildBinOp(BUILD, LLVMURem, number, kiln__llvm_emit_index(e, lines), "");
   return binary(e, LLVMMul, number, kiln__llvm_emit_index(e, LINE / size));
 }

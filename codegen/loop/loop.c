@@ -118,12 +118,14 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   const kiln_loop_buffer *b = &fn->buffers.data[input];
   const kiln_loop_copy *c = b->copy;
   const int last = b->rank - 1;
-  kiln_kernel_pack pack = {.input = input, .item_size = kiln_loop_size(b->dtype), .rank = last};
+  kiln_kernel_pack pack = {
+      .input = input, .item_size = kiln_loop_size(b->dtype), .rank = last, .as_it_lies = true};
   int order[KILN_LOOP_MAX_RANK];
   kiln_loop_memory_order(b, order);
   for (int i = 0; i < b->rank; i++) {
     const int d = order[i];
     int64_t step = c->strides[d];
+    pack.as_it_lies &= step == b->strides[d] && !c->between[d] && !c->flipped[d];
     if (c->flipped[d]) {
       pack.offset += (c->sizes[d] - 1) * step;
       step = -step;

@@ -1,0 +1,106 @@
+/* borders.c: which values with channels last have zeros around them in memory (part of
+ * `assign_layouts`).
+ *
+ * A convolution of one channel at a time does few operations on each element of its image: where
+ * its padding makes zeros around it, copying the image costs as much again. Where nobody else reads
+ * the value, the group before writes it into memory that has them. Small images stay as they are:
+ * they are in a near cache, and a kernel that makes all of their pixels in one loop makes them in
+ * tiles of a row then. */
+#include "codegen/codegen.h"
+#include "jit/layouts.h"
+
+enum {
+  LEAST_WIDTH = 28,
+  MOST_BORDER = KILN_PHYSICAL__COUNT - 1 - KILN_PHYSICAL_CHANNELS_LAST,
+  FEW_CHANNELS = 4
+};
+
+/* The one number of an argument, which may be a list of it; -1: there are others, or it is not
+ * known. */
+static int64_t number_of(const kiln_ir_value *v) {
+  const kiln_ivalue *c = kiln_ir_value_constant(v);
+  if (c && c->tag == KILN_TAG_INT) return c->u.i;
+  if (!c || c->tag != KILN_TAG_LIST || c->u.list->count < 1) return -1;
+  const kiln_ivalue *items = c->u.list->items;
+  for (int64_t i = 0; i < c->u.list->count; i++)
+    if (items[i].tag != KILN_TAG_INT || items[i].u.i != items[0].u.i) return -1;
+  return items[0].u.i;
+}
+
+/* How wide the zeros are that it wants around its image, which it takes channel by channel; 0: it
+ * does not. */
+static int border_wanted(const kiln_node *n) {
+  const bool conv2d = kiln_node_is(n, KILN_OP_conv2d);
+  if (!conv2d && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
+    return 0;
+  if (!conv2d && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return 0;
+  const kiln_type *w = kiln_node_input(n, 1)->type;
+  int64_t groups = 0;
+  if (!kiln_type_is_tensor(w) || !kiln_type_is_complete_tensor(w) || w->detail->rank != 4 ||
+      w->detail->sizes[1] != 1 ||
+      !kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) ||
+      groups != w->detail->sizes[0])
+    return 0;
+  const int64_t border = number_of(kiln_node_input(n, 4));
+  const bool fits = border >= 1 && border <= MOST_BORDER && number_of(kiln_node_input(n, 5)) == 1;
+  return fits ? (int)border : 0;
+}
+
+/* A kernel of windows over many channels is left alone: Winograd's wants dense results. */
+static bool may_write_bordered(const kiln_graph *body) {
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    if (!kiln_codegen_contracts(n->op)) continue;
+    const kiln_type *w = kiln_node_input(n, 1)->type;
+    if (!kiln_codegen_convolves(n->op) || !kiln_type_has_dims(w) || w->detail->rank != 4)
+      return false;
+    const bool is_pixel = w->detail->sizes[2] == 1 && w->detail->sizes[3] == 1;
+    if (!is_pixel &&
+        !(kiln_dim_is_number(w->detail->sizes[1]) && w->detail->sizes[1] <= FEW_CHANNELS))
+      return false;
+  }
+  return true;
+}
+
+/* The border that the one group which reads the value wants; 0: none. */
+static int border_of(const kiln_ir_value *v, const kiln_block *block) {
+  const kiln_tensor_detail *d = v->type->detail;
+  const kiln_use *use = v->uses;
+  if (!use || use->next || use->user->block != block ||
+      !kiln_node_is(use->user, KILN_OP_prim_TensorExprGroup))
+    return 0;
+  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
+      !kiln_type_is_complete_tensor(v->type) || d->sizes[3] < LEAST_WIDTH ||
+      !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
+    return 0;
+  const kiln_ir_value *own = kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index);
+  int border = 0;
+  for (const kiln_use *inside = own->uses; inside; inside = inside->next) {
+    const int wanted = inside->index == 0 ? border_wanted(inside->user) : 0;
+    if (wanted == 0 || (border && wanted != border)) return 0;
+    border = wanted;
+  }
+  return border;
+}
+
+static void give_border(kiln_pass *pass, kiln_ir_value *v, int border) {
+  kiln_ir_value *made = kiln_graph_output(kiln_node_graph(v->node, "Subgraph"), v->index);
+  kiln_ir_value *read =
+      kiln_graph_input(kiln_node_graph(v->uses->user, "Subgraph"), v->uses->index);
+  kiln_ir_value *const all[] = {v, made, read};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    kiln_tensor_detail d = *all[i]->type->detail;
+    d.physical = (int8_t)(KILN_PHYSICAL_CHANNELS_LAST + border);
+    all[i]->type = kiln_type_tensor(pass->graph->types, &d);
+  }
+}
+
+void kiln__lay_borders(kiln_pass *pass, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    for (int i = 0; i < n->output_count; i++) {
+      kiln_ir_value *v = n->outputs[i];
+      const int border = kiln_type_is_tensor(v->type) && v->type->detail ? border_of(v, block) : 0;
+      if (border) give_border(pass, v, border);
+    }
+  }
+}

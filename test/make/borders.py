@@ -1,0 +1,80 @@
+"""Makes test/data/own/borders with PyTorch (1.13 or 2.x): convolutions of one channel at a time behind others.
+
+Run from the root of the project: python3 test/make/borders.py
+
+Images that may lie with zeros around them: padding of 1, 2 and 3, steps of 1 and 2, two images at once, widths
+from 28 pixels on and below; and images that somebody else reads too, or whose windows have gaps or no padding.
+"""
+import json
+import pathlib
+
+import torch
+
+import neutral
+
+
+SOURCE = """\
+import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self, taps: int, stride: int, padding: int, dilation: int):
+        super().__init__()
+        self.expand = torch.nn.Conv2d(20, 36, 1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(36)
+        self.window = torch.nn.Conv2d(36, 36, taps, stride, padding, dilation, groups=36, bias=False)
+        self.norm2 = torch.nn.BatchNorm2d(36)
+        self.project = torch.nn.Conv2d(36, 20, 1)
+
+    def forward(self, x):
+        y = torch.nn.functional.hardswish(self.norm(self.expand(x)), inplace=True)
+        y = torch.nn.functional.relu(self.norm2(self.window(y)), inplace=True)
+        return self.project(y)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 20, 3, stride=2, padding=1)
+        self.first = torch.nn.Conv2d(20, 20, 3, padding=1, groups=20)
+        self.same = Block(3, 1, 1, 1)
+        self.wide = Block(5, 1, 2, 1)
+        self.wider = Block(7, 1, 3, 1)
+        self.apart = Block(3, 1, 2, 2)
+        self.none = Block(3, 1, 0, 1)
+        self.halved = Block(3, 2, 1, 1)
+        self.fewer = Block(5, 2, 2, 1)
+        self.last = torch.nn.AdaptiveAvgPool2d(1)
+
+    def forward(self, x):
+        x = torch.relu(self.first(torch.relu(self.stem(x))))
+        x = self.same(x) + x
+        x = self.wide(x) + x
+        x = self.wider(x) + x
+        x = self.apart(x) + x
+        a = self.last(self.halved(x))
+        b = self.last(self.fewer(x))
+        c = self.last(self.none(x))
+        return a, b, c
+"""
+Model = neutral.define(SOURCE).Model
+
+torch.manual_seed(3)
+folder = pathlib.Path("test/data/own/borders")
+folder.mkdir(parents=True, exist_ok=True)
+model = Model().eval()
+for parameter in model.parameters():
+    parameter.requires_grad_(False)
+torch.jit.script(model).save(str(folder / "model.pt"))
+shapes = ((1, 3, 64, 64), (2, 3, 70, 83), (1, 3, 40, 30))
+for i, shape in enumerate(shapes):
+    inputs = (torch.randn(shape),)
+    torch.save(inputs, folder / f"inputs_{i}.pt")
+    with torch.no_grad():
+        torch.save(model(*inputs), folder / f"expected_{i}.pt")
+case = {
+    "name": "borders", "category": "own", "producer": f"torch {torch.__version__}",
+    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-6, "kind": "script",
+    "stateful": False, "note": "convolutions of one channel at a time behind others",
+}
+(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
