@@ -206,21 +206,15 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
 
 /* -- What comes next -- */
 
-enum { LINE = 64, FEW_ROWS = 512, SMALL = 8192 };
+enum { LINE = 64 };
 
-/* The load of what is packed, whose panels go one after the other; -1: there is none, or a panel
- * has few bytes, as that of a window has, or so many rows go through it that it is in the cache for
- * most of them. */
+/* The load of what is packed, whose next panel is prefetched; -1: there is none. */
 static int find_next(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
-  if (x->open >= 0 || nest->tile.packed < 0 || x->t->e->target->gpu) return -1;
-  const kiln_dim rows = nest->extents[x->row_loop], panels = nest->extents[nest->tile.panel_loop];
-  if ((kiln_dim_is_number(rows) && rows > FEW_ROWS) || panels == 1) return -1;
+  if (x->open >= 0 || !nest->tile.prefetch || x->t->e->target->gpu) return -1;
   for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op != KILN_LOOP_load || inst->index != nest->tile.packed) continue;
-    const kiln_dim step = inst->strides[nest->tile.panel_loop];
-    return kiln_dim_is_number(step) && step * kiln_loop_size(inst->dtype) >= SMALL ? i : -1;
+    if (inst->op == KILN_LOOP_load && inst->index == nest->tile.packed) return i;
   }
   return -1;
 }

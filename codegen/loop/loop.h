@@ -115,6 +115,7 @@ typedef struct kiln_loop_tile {
   int rows; /* 0: there is no tile */
   int row_loop;
   int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
+  bool prefetch;  /* of that, the next panel */
   int panel_loop; /* of the nest; and where the last panel is no whole one: */
   int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */
 } kiln_loop_tile;

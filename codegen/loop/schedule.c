@@ -29,6 +29,7 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
   if (n->panel) {
     kiln_text_printf(text, "  nest %d: panel i%d %d", number, n->panel_loop, n->panel);
     if (n->pack >= 0) kiln_text_printf(text, ", pack b%d", n->pack);
+    if (n->prefetch) kiln_text_puts(text, ", prefetch");
     if (n->tile) kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
     if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
     kiln_text_putc(text, '\n');
@@ -94,6 +95,8 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
   while (kiln_cursor_accept(c, ",")) {
     if (n->pack < 0 && kiln_cursor_accept(c, "pack")) {
       KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->pack));
+    } else if (!n->prefetch && kiln_cursor_accept(c, "prefetch")) {
+      n->prefetch = true;
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
       KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
       if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
@@ -101,7 +104,7 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
       KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
       if (n->strip == 0) FAIL(c, "a strip of nothing");
     } else {
-      FAIL(c, "'pack', 'tile' or 'strip' was expected, once each");
+      FAIL(c, "'pack', 'prefetch', 'tile' or 'strip' was expected, once each");
     }
   }
   return NULL;
@@ -288,6 +291,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   if (is_empty(s)) return NULL;
   if (s->block || s->body_count) return kiln__schedule_verify_body(fn, number, s, scratch);
   if (!s->panel) return NULL;
+  if (s->prefetch && s->pack < 0) REFUSE(number, "panels are prefetched, but nothing is packed");
   if (!s->tile && kiln__loop_of_body(nest, 0) < 0) return verify_plain_panels(nest, number, s);
   if (s->panel_loop >= nest->rank) REFUSE(number, "there is no loop i%d", s->panel_loop);
   if (!s->tile) REFUSE(number, "panels without a tile");
@@ -449,10 +453,12 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
                      const kiln_kernel_pack *pack, int load) {
   kiln_dims *dims = to->dims;
   kiln_loop_nest *nest = KILN_NEW(to->arena, kiln_loop_nest);
-  *nest = (kiln_loop_nest){
-      .rank = p->rank,
-      .tile = {
-          .rows = s->tile, .row_loop = p->tile_at, .packed = s->pack, .panel_loop = p->panel_at}};
+  *nest = (kiln_loop_nest){.rank = p->rank,
+                           .tile = {.rows = s->tile,
+                                    .row_loop = p->tile_at,
+                                    .packed = s->pack,
+                                    .prefetch = s->prefetch,
+                                    .panel_loop = p->panel_at}};
   kiln_vec_push(to->arena, &to->nests, nest);
   for (int k = 0; k < p->rank; k++) nest->extents[k] = from->extents[p->from[k]];
   nest->extents[p->panel_at] = count;

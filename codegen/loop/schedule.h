@@ -39,7 +39,8 @@
  *                cuts between panels
  *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever
  *                calls the kernel packs it (kiln_kernel_pack)
- *   tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
+ *   prefetch     behind `pack b1`: while a panel is worked on, the next one comes into the second
+ * cache tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
  *                iterations of the innermost loop that is summed over in a step
  *
  * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
@@ -128,6 +129,7 @@ typedef struct kiln_schedule_nest {
   int64_t grain;         /* 0: not said */
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
+  bool prefetch;         /* of what is packed: the next panel */
   int tile_loop, tile;   /* 0: no tile */
   int strip;             /* panels; 0: all stand outside of the tile's loop */
   int block_loop, block; /* 0: no blocks */

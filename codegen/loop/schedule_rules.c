@@ -277,6 +277,28 @@ static bool find_sides(const kiln_loop_nest *nest, const operands *o, sides *out
   return (out->column >= 0 && out->row >= 0) || find_alike(nest, o, out);
 }
 
+/* Bytes of a panel that is packed. */
+static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load, int64_t panel) {
+  double bytes = (double)panel * kiln_loop_size(load->dtype);
+  for (int i = 0, d = nest->rank; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (kiln_loop_ops[inst->op].rule != KILN_LOOP_RULE_OPEN) continue;
+    if (load->strides[d++] != 0) bytes *= (double)number_or(inst->offset, LONG);
+  }
+  return bytes;
+}
+
+/* The next panel is asked for where the rows that go through one are few, so that it comes from far
+ * for many of them: not one that is soon there, nor one that would drive out the panel at work. */
+static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
+                           const kiln_loop_inst *load, const kiln_machine *m) {
+  enum { FEW_ROWS = 512, SMALL = 1 << 13 };
+  const double bytes = panel_bytes(nest, load, s->panel);
+  return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
+         number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS && bytes >= SMALL &&
+         bytes <= (double)(m->l2_bytes / 8);
+}
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -298,6 +320,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                               .pack = lies ? -1 : inst->index,
                               .tile_loop = s.row,
                               .tile = shape.rows};
+  out->prefetch = wants_prefetch(nest, out, inst, m);
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }

@@ -25,13 +25,14 @@ static kiln_status *parse_schedule(schedule_job *job) {
 
 static void test_text(void **unused) {
   (void)unused;
-  static const char *const texts[] = {"",
-                                      "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
-                                      "schedule {\n  nest 0: panel i1 256, tile i0 16\n"
-                                      "  nest 0: vector i1 8\n}\n",
-                                      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n"
-                                      "  nest 0: order i1 i0, vector i1 16, unroll l0 4, parallel "
-                                      "i0 i1, grain 7\n}\n"};
+  static const char *const texts[] = {
+      "", "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
+      "schedule {\n  nest 0: panel i1 48, pack b1, prefetch, tile i0 4\n}\n",
+      "schedule {\n  nest 0: panel i1 256, tile i0 16\n"
+      "  nest 0: vector i1 8\n}\n",
+      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n"
+      "  nest 0: order i1 i0, vector i1 16, unroll l0 4, parallel "
+      "i0 i1, grain 7\n}\n"};
   fixture f;
   fixture_open(&f);
   kiln_loop_fn *fn = parse_loop(&f, linear, false, NULL);
@@ -47,6 +48,7 @@ static void test_refused(void **unused) {
   (void)unused;
   static const char *const wrong[][2] = {
       {"nest 0: panel i1 48", "without a tile"},
+      {"nest 0: panel i1 48, prefetch, tile i0 4", "prefetched, but nothing is packed"},
       {"nest 1: panel i1 48, tile i0 4", "1 is too large"},
       {"nest 0: panel i2 48, tile i0 4", "no loop i2"},
       {"nest 0: panel i1 48, tile i1 4", "beside panels"},
@@ -168,10 +170,15 @@ static void test_rules(void **unused) {
                        "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                        "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                        "}\n"},
-      {"registers=32", "schedule {\n"
-                       "  nest 0: panel i1 32, pack b1, tile i0 5\n"
-                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
-                       "}\n"},
+      {"registers=32,l2=65535", "schedule {\n"
+                                "  nest 0: panel i1 32, pack b1, tile i0 5\n"
+                                "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
+                                "}\n"},
+      /* Few rows go through a panel of 8 KB or more, of which the second cache holds eight. */
+      {"registers=32,l2=1048576", "schedule {\n"
+                                  "  nest 0: panel i1 32, pack b1, prefetch, tile i0 5\n"
+                                  "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
+                                  "}\n"},
       {"registers=1", "schedule {\n"
                       "  nest 0: panel i1 8, pack b1, tile i0 1\n"
                       "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 743\n"
@@ -419,6 +426,7 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
                             .tile_loop = random_below(&p->seed, NEST),
                             .tile = 1 + random_below(&p->seed, 9),
                             .strip = random_below(&p->seed, 4)};
+  n->prefetch = n->pack >= 0 && random_below(&p->seed, 2);
   kiln_status *status = kiln_schedule_verify(p->fn, &s, arena);
   if (status) *n = (kiln_schedule_nest){.pack = -1};
   kiln_status_destroy(status);
