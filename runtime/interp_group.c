@@ -64,7 +64,7 @@ static kiln_status *take_bordered(kiln_call *call, kiln_tensor *t, int border,
                                   const void **out_data, packed_inputs *packed) {
   int64_t strides[4];
   if (!kiln_border_is_around(t, border)) {
-    const kiln_physical physical = KILN_PHYSICAL_CHANNELS_LAST + border;
+    const kiln_physical physical = (kiln_physical)(KILN_PHYSICAL_CHANNELS_LAST + border);
     kiln_physical_strides(physical, 4, kiln_tensor_sizes(t), strides);
     kiln_tensor **copy = &packed->tensors[packed->tensor_count];
     KILN_TRY(kiln_border_create(call->env->mem, &call->cache, kiln_tensor_dtype(t),

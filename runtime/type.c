@@ -107,7 +107,7 @@ void *kiln__type_table_alloc(kiln_type_table *table, size_t size) {
 /* -- Layouts -- */
 
 void kiln_physical_order(kiln_physical physical, int rank, int *out_order) {
-  const bool last = kiln_physical_is_channels_last(physical) && rank > 2;
+  const bool last = kiln_physical_is_channels_last((int)physical) && rank > 2;
   for (int i = 0; i < rank; i++) out_order[i] = !last || i == 0 ? i : i == rank - 1 ? 1 : i + 1;
 }
 
@@ -118,7 +118,7 @@ void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *size
   kiln_physical_order(physical, rank, order);
   for (int i = rank - 1; i >= 0; i--) {
     out_strides[order[i]] = step;
-    step *= sizes[order[i]] + (order[i] >= 2 ? 2 * kiln_physical_border(physical) : 0);
+    step *= sizes[order[i]] + (order[i] >= 2 ? 2 * kiln_physical_border((int)physical) : 0);
   }
 }
 

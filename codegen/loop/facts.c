@@ -265,7 +265,7 @@ static double cost_of(const kiln_loop_nest *nest, const kiln_loop_inst *inst, co
   const int lanes = nest->run.lanes ? nest->run.lanes : PLAIN_LANES;
   const bool in_tile = nest->tile.rows && at->loops > nest->rank;
   if (in_tile || (nest->body_tiles.count && at->in_product))
-    return kiln_loop_multiplies(inst->op) ? TILE_COST * TILE_LANES / lanes : 0;
+    return kiln_loop_multiplies(inst->op) ? TILE_COST * (double)TILE_LANES / lanes : 0;
   const double cost = kiln_loop_inst_cost(inst);
   const int known = cost < LONG_COST ? PLAIN_LANES : LONG_LANES;
   return lanes <= known || !is_vector(nest, inst, at) ? cost : cost * known / lanes;

@@ -295,7 +295,7 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
   enum { FEW_ROWS = 512, SMALL = 1 << 13 };
   const double bytes = panel_bytes(nest, load, s->panel);
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS && bytes >= SMALL &&
+         number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS && bytes >= (double)SMALL &&
          bytes <= (double)(m->l2_bytes / 8);
 }
 

@@ -139,7 +139,8 @@ static int64_t cut(job *j, int64_t count, int threads) {
     j->unit = CUT_ROWS;
     j->units = (g.m + CUT_ROWS - 1) / CUT_ROWS;
   }
-  const double once = BYTE_PRODUCTS * (double)j->item; /* an element of the factor that is cut */
+  const double once =
+      (double)BYTE_PRODUCTS * (double)j->item; /* an element of the factor that is cut */
   const double products = (double)g.k * (double)j->unit * ((double)(j->by_rows ? g.n : g.m) + once);
   int64_t grain = products >= (double)GRAIN_PRODUCTS
                       ? 1
