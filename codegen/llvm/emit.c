@@ -37,10 +37,7 @@ enum { LEAST_GATHERED = 4 }; /* bytes of an element that instructions gather */
 static LLVMValueRef gather_masked(kiln__llvm_emitter *e, const nest_state *s, const access *a) {
   const kiln_dtype dtype = a->inst->dtype;
   LLVMTypeRef type = memory_vector(e, dtype);
-  LLVMValueRef steps = kiln__llvm_emit_splat(e, kiln__llvm_emit_dim(e, a->step), e->width);
-  LLVMValueRef lanes =
-      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(steps), "");
-  LLVMValueRef places = offset_by(e, dtype, a->at, binary(e, LLVMMul, lanes, steps));
+  LLVMValueRef places = offset_by(e, dtype, a->at, lanes_times(e, a->step));
   LLVMTypeRef types[2] = {type, LL->TypeOf(places)};
   LLVMValueRef args[4] = {places, LL->ConstInt(e->i32, (unsigned)kiln_loop_size(dtype), 0), s->mask,
                           LL->ConstNull(type)};

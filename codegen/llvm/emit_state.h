@@ -153,16 +153,19 @@ static inline LLVMValueRef address_of(const kiln__llvm_emitter *e, const nest_st
                                       const kiln_loop_inst *inst, int levels) {
   return offset_by(e, inst->dtype, e->data[inst->index], index_of(e, s, inst, levels));
 }
+/* Of each lane its number times the step. */
+static inline LLVMValueRef lanes_times(const kiln__llvm_emitter *e, kiln_dim step) {
+  LLVMValueRef steps = kiln__llvm_emit_splat(e, kiln__llvm_emit_dim(e, step), e->width);
+  LLVMValueRef lanes =
+      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(steps), "");
+  return binary(e, LLVMMul, lanes, steps);
+}
 /* The numbers of a map, as far as `levels`, whose vectors go along `strip` (-1: no loop). */
 static inline LLVMValueRef indices_of(const kiln__llvm_emitter *e, const nest_state *s,
                                       const kiln_loop_inst *inst, int levels, int strip) {
   LLVMValueRef first = kiln__llvm_emit_splat(e, index_of(e, s, inst, levels), e->width);
   if (strip < 0 || inst->strides[strip] == 0 || e->width == 1) return first;
-  LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[strip]);
-  LLVMValueRef lanes =
-      LL->BuildCast(BUILD, LLVMZExt, kiln__llvm_emit_iota(e, 0, e->width), LL->TypeOf(first), "");
-  step = kiln__llvm_emit_splat(e, step, e->width);
-  return binary(e, LLVMAdd, first, binary(e, LLVMMul, lanes, step));
+  return binary(e, LLVMAdd, first, lanes_times(e, inst->strides[strip]));
 }
 
 /* Whether there are masked loads and stores of the type. */

@@ -219,6 +219,12 @@ static int find_next(const tile *x) {
   return -1;
 }
 
+/* Of memory, that an iteration reads of a panel. */
+static int lines_of(const tile *x) {
+  const int size = kiln_loop_size(x->t->nest->body.data[x->next].dtype);
+  return (x->panel * size + LINE - 1) / LINE;
+}
+
 /* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for:
  * each tile of a panel's rows some, all of them together all. */
 static void emit_prefetch(const tile *x) {
@@ -226,7 +232,7 @@ static void emit_prefetch(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
   if (x->next < 0) return;
   const kiln_loop_inst *inst = &nest->body.data[x->next];
-  const int size = kiln_loop_size(inst->dtype), lines = (x->panel * size + LINE - 1) / LINE;
+  const int size = kiln_loop_size(inst->dtype), lines = lines_of(x);
   const kiln_dim rows = nest->extents[x->row_loop];
   const int64_t tiles =
       kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
@@ -247,8 +253,7 @@ static LLVMValueRef find_next_line(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_nest *nest = x->t->nest;
   if (x->next < 0) return NULL;
-  const int size = kiln_loop_size(nest->body.data[x->next].dtype),
-            lines = (x->panel * size + LINE - 1) / LINE;
+  const int size = kiln_loop_size(nest->body.data[x->next].dtype), lines = lines_of(x);
   LLVMValueRef number =
       LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
   number = LL->BuildBinOp(BUILD, LLVMURem, number, kiln__llvm_emit_index(e, lines), "");
