@@ -69,6 +69,11 @@ LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, 
                                        int type_count, LLVMValueRef *args, int arg_count);
 /* The first `left` lanes of a vector: i1 in each lane. */
 LLVMValueRef kiln__llvm_emit_mask(const kiln__llvm_emitter *e, LLVMValueRef left);
+/* The branch at the end of a loop from `first` to `last`: LLVM is told how often it goes back,
+ * where that is known. It guesses 31 times else, and takes loops of 3 that hold others for busier
+ * than one of 768: then accumulators are spilled for what only their end needs. */
+void kiln__llvm_emit_turns(const kiln__llvm_emitter *e, LLVMValueRef branch, LLVMValueRef first,
+                           LLVMValueRef step, LLVMValueRef last);
 /* What an opcode of rule REDUCE makes of two values (of dot: their sum). */
 LLVMValueRef kiln__llvm_emit_join(kiln__llvm_emitter *e, kiln_loop_opcode op, kiln_dtype dtype,
                                   LLVMValueRef a, LLVMValueRef b);

@@ -50,6 +50,21 @@ LLVMValueRef kiln__llvm_emit_splat(const kiln__llvm_emitter *e, LLVMValueRef sca
   return LL->BuildShuffleVector(BUILD, one, poison, zeros, "");
 }
 
+void kiln__llvm_emit_turns(const kiln__llvm_emitter *e, LLVMValueRef branch, LLVMValueRef first,
+                           LLVMValueRef step, LLVMValueRef last) {
+  if (!LL->IsAConstantInt(first) || !LL->IsAConstantInt(step) || !LL->IsAConstantInt(last)) return;
+  const int64_t by = LL->ConstIntGetSExtValue(step);
+  const int64_t way = LL->ConstIntGetSExtValue(last) - LL->ConstIntGetSExtValue(first);
+  const int64_t back = way > by ? (way - 1) / by : 0;
+  const uint32_t weights[2] = {back < INT32_MAX ? (uint32_t)back : INT32_MAX, 1};
+  LLVMMetadataRef parts[3] = {LL->MDStringInContext2(e->context, "branch_weights", 14)};
+  for (int i = 0; i < 2; i++)
+    parts[i + 1] = LL->ValueAsMetadata(LL->ConstInt(e->i32, weights[i], 0));
+  LLVMMetadataRef node = LL->MDNodeInContext2(e->context, parts, 3);
+  const unsigned kind = LL->GetMDKindIDInContext(e->context, "prof", 4);
+  LL->SetMetadata(branch, kind, LL->MetadataAsValue(e->context, node));
+}
+
 LLVMValueRef kiln__llvm_emit_intrinsic(kiln__llvm_emitter *e, const char *name, LLVMTypeRef *types,
                                        int type_count, LLVMValueRef *args, int arg_count) {
   size_t length = strlen(name);

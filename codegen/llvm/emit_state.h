@@ -98,13 +98,12 @@ static inline LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vec
  * returns the counter; loop_end closes it and leaves the builder behind it. At least one turn. */
 typedef struct loop {
   LLVMBasicBlockRef body;
-  LLVMValueRef counter;
+  LLVMValueRef first, counter;
 } loop;
 
 static inline loop loop_begin(const kiln__llvm_emitter *e, LLVMValueRef first) {
-  loop l;
+  loop l = {.body = new_block(e), .first = first};
   LLVMBasicBlockRef before = LL->GetInsertBlock(BUILD);
-  l.body = new_block(e);
   LL->BuildBr(BUILD, l.body);
   LL->PositionBuilderAtEnd(BUILD, l.body);
   l.counter = LL->BuildPhi(BUILD, e->i64, "");
@@ -118,7 +117,7 @@ static inline void loop_end_by(const kiln__llvm_emitter *e, loop l, LLVMValueRef
   LLVMValueRef next = binary(e, LLVMAdd, l.counter, step);
   LLVMValueRef more = LL->BuildICmp(BUILD, LLVMIntSLT, next, last, "");
   LL->AddIncoming(l.counter, &next, &latch, 1);
-  LL->BuildCondBr(BUILD, more, l.body, behind);
+  kiln__llvm_emit_turns(e, LL->BuildCondBr(BUILD, more, l.body, behind), l.first, step, last);
   LL->PositionBuilderAtEnd(BUILD, behind);
 }
 static inline void loop_end(const kiln__llvm_emitter *e, loop l, int64_t step, LLVMValueRef last) {
