@@ -18,9 +18,7 @@
 #include "codegen/llvm/emit_tile.h"
 
 enum {
-  CHAINS = 4, /* at most */
-  BUSY = 8,   /* accumulators that keep the CPU busy */
-  SHORT = 12  /* instructions behind a contraction that are emitted for each vector */
+  SHORT = 12 /* instructions behind a contraction that are emitted for each vector */
 };
 
 static size_t room_of(const kiln_loop_nest *nest, int rows, int64_t panel) {
@@ -600,6 +598,16 @@ static bool is_short_behind(const tile *x) {
   return count <= SHORT;
 }
 
+/* Whether an operand has vectors of its own in each row. */
+static bool reads_both(const tile *x) {
+  bool both = false;
+  for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
+    const int moves = x->t->e->tile_moves[i];
+    both |= x->t->nest->body.data[i].op == KILN_LOOP_load && (moves & ROWS) && (moves & VECTORS);
+  }
+  return both;
+}
+
 static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   const kiln_loop_nest *nest = t->nest;
   const int width = t->e->width, column_open = open < 0 ? -1 : open + 1;
@@ -612,11 +620,9 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   (void)kiln__find_contraction(t->e->fn, nest, &t->scopes, column_open, &x.c); /* verified */
   x.unroll = kiln__llvm_unroll_of(t, x.c.inner_open);
   if (x.unroll == 0) x.unroll = 1;
-  for (x.chains = 1; x.chains < CHAINS && rows * x.vectors * x.chains < BUSY;) {
-    if (2 * x.chains > x.unroll) break;
-    x.chains *= 2;
-  }
   find_moves(&x);
+  x.chains = kiln_schedule_chains(rows * x.vectors, t->e->target->registers, reads_both(&x));
+  while (x.chains > x.unroll) x.chains /= 2;
   kiln__llvm_find_columns(&x);
   x.short_behind = is_short_behind(&x);
   x.next = find_next(&x);

@@ -41,6 +41,7 @@ kiln_status *kiln__llvm_protect(void (*body)(void *arg), void *arg, bool *out_fa
 typedef struct kiln__llvm_target {
   kiln_isa isa;    /* whose bits its results have: of the form with fma, or of the other */
   int lanes;       /* floats in a vector; 1: values are numbers */
+  int registers;   /* of vectors */
   bool masks;      /* masked loads and stores are as cheap as others, of all types */
   int masked;      /* bytes of the least element for which there are such; 0: there are none */
   const char *cpu; /* LLVM's name */

@@ -40,11 +40,14 @@
  *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever
  *                calls the kernel packs it (kiln_kernel_pack)
  *   prefetch     behind `pack b1`: while a panel is worked on, the next one comes into the second
- * cache tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
+ *                cache
+ *   tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
  *                iterations of the innermost loop that is summed over in a step
  *
  * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
- * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels.
+ * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels. What
+ * is packed has all of its panels in one strip: few weights go over each tile of many pixels, which
+ * are read once.
  *
  * Loops of the body have tiles too. They are named by their order in the text, l0 and on; of a nest
  * over rows with `for T { reduce D { contract } .. }` in its body, between other loops, this makes
@@ -92,6 +95,13 @@ typedef struct kiln_machine {
  * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
+
+/* Accumulators of a tile that are in registers with what they are made of: half of them where each
+ * row has vectors of its own (`both`), and else some less than all, which LLVM takes for addresses
+ * of rows. */
+int kiln_schedule_most_sums(int registers, bool both);
+/* Few accumulators wait for their last sum: so many of each take the iterations in turn. */
+int kiln_schedule_chains(int sums, int registers, bool both);
 
 enum {
   KILN_SCHEDULE_MAX_ROWS = 16,

@@ -180,12 +180,22 @@ typedef struct tile_shape {
   int vectors, rows;
 } tile_shape;
 
-/* Rows whose accumulators are in registers with the vectors and an element of the other operand,
- * and some that LLVM takes for addresses of rows; half of them where each row has vectors of its
- * own. */
+int kiln_schedule_most_sums(int registers, bool both) {
+  return both ? registers / 2 : registers * 13 / 16;
+}
+
+int kiln_schedule_chains(int sums, int registers, bool both) {
+  enum { MOST = 4, BUSY = 8 /* sums that keep the CPU at work */ };
+  const int fitting = kiln_schedule_most_sums(registers, both);
+  int chains = 1;
+  while (chains < MOST && sums * chains < BUSY && 2 * sums * chains <= fitting) chains *= 2;
+  return chains;
+}
+
+/* Rows whose accumulators are in registers with the vectors and an element of the other operand. */
 static int most_rows(int vectors, int registers, bool both) {
   const int fitting = (registers - 1 - vectors) / vectors;
-  const int kept = (both ? registers / 2 : registers * 13 / 16) / vectors;
+  const int kept = kiln_schedule_most_sums(registers, both) / vectors;
   const int rows = fitting < kept ? fitting : kept;
   return rows > KILN_SCHEDULE_MAX_ROWS ? KILN_SCHEDULE_MAX_ROWS : rows < 1 ? 1 : rows;
 }
@@ -299,6 +309,49 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
          bytes <= (double)(m->l2_bytes / 8);
 }
 
+/* Bytes of what an access reaches. */
+static double reached_bytes(const kiln_loop_fn *fn, const kiln_loop_inst *inst) {
+  const kiln_loop_buffer *b = &fn->buffers.data[inst->index];
+  double bytes = kiln_loop_size(b->dtype);
+  for (int d = 0; d < b->rank; d++) bytes *= (double)number_or(b->sizes[d], LONG);
+  return bytes;
+}
+
+/* What reading it costs, where all of it is gone over before it is read again: nothing out of the
+ * first cache, by bytes of the second one else, and as many times that out of what is behind. */
+static double cost_of_bytes(double bytes, const kiln_machine *m) {
+  enum { FAR = 4 };
+  if (bytes <= (double)(m->l1_bytes / 2)) return 0;
+  return bytes <= (double)(m->l2_bytes / 2) ? bytes : FAR * bytes;
+}
+
+/* Whether all panels stand inside of the rows' loop. There each tile reads all that is packed; but
+ * what the rows read is read once, and not for each panel, and their lines are whole: a panel that
+ * stands outside comes to parts of lines, which its neighbour comes to once more. */
+static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                        const kiln_schedule_nest *s, const kiln_loop_inst *load, bool both,
+                        const kiln_machine *m) {
+  enum { LINE_PART = 32 }; /* of a line that two panels share, on average */
+  const double columns = (double)nest->extents[s->panel_loop], line = s->panel * 4.0;
+  const double packed = panel_bytes(nest, load, (int64_t)columns);
+  double tiles = 1 / (double)s->tile;
+  if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
+  for (int d = 0; d < nest->rank; d++)
+    if (load->strides[d] == 0) tiles *= (double)number_or(nest->extents[d], LONG);
+  const double parts = (line + LINE_PART) / line;
+  const double each = both ? parts : columns / s->panel;
+  double outside = cost_of_bytes(packed * s->panel / columns, m) > 0 ? packed * tiles : packed;
+  double inside = cost_of_bytes(packed, m) > 0 ? packed * tiles : packed;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst == load || !kiln_loop_is_access(inst)) continue;
+    const double cost = cost_of_bytes(reached_bytes(fn, inst), m);
+    inside += cost;
+    outside += cost * (inst->strides[s->panel_loop] != 0 && !both ? parts : each);
+  }
+  return inside < outside;
+}
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -320,7 +373,11 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                               .pack = lies ? -1 : inst->index,
                               .tile_loop = s.row,
                               .tile = shape.rows};
-  out->prefetch = wants_prefetch(nest, out, inst, m);
+  if (out->pack >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
+    out->strip = (int)((columns + panel - 1) / panel);
+  } else {
+    out->prefetch = wants_prefetch(nest, out, inst, m);
+  }
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }

@@ -137,10 +137,8 @@ static void choose_panel(const look *l) {
 enum {
   TWICE = 24, /* instructions of a nest without loops that stand in whole steps and partial ones */
   MANY = 1 << 14,
-  BLOCK = 12,  /* of a loop that reduces, with all its lanes in registers */
-  WHOLE = 7,   /* iterations of a tile's sum that are one step: of the taps of a window */
-  LATENCY = 4, /* cycles, of a sum */
-  CHAINS = 4   /* that a tile has at most */
+  BLOCK = 12, /* of a loop that reduces, with all its lanes in registers */
+  WHOLE = 7   /* iterations of a tile's sum that are one step: of the taps of a window */
 };
 
 static bool is_math(const kiln_loop_inst *inst) {
@@ -190,11 +188,21 @@ static bool stands_twice(const look *l, kiln_arena *arena) {
 
 /* Iterations of the innermost loop of a tile's sum. Few sums are several chains, which take the
  * iterations in turn. */
-static int unroll_tile(const look *l, int64_t vectors, int rows, kiln_dim extent) {
-  int chains = 1, count;
-  while (chains < CHAINS && vectors * rows * chains < (int64_t)l->m->ports * LATENCY) chains *= 2;
-  count = chains > 2 ? chains : 2;
+static int unroll_tile(const look *l, int64_t vectors, int rows, bool both, kiln_dim extent) {
+  const int chains = kiln_schedule_chains((int)vectors * rows, l->m->registers, both);
+  const int count = chains > 2 ? chains : 2;
   return kiln_dim_is_number(extent) && extent <= WHOLE && extent > count ? (int)extent : count;
+}
+
+/* Whether an operand of the nest's tile has vectors of its own in each row. */
+static bool reads_both(const look *l, int open) {
+  bool both = false;
+  for (int i = open + 1; l->s->panel && i < l->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &l->nest->body.data[i];
+    both |= inst->op == KILN_LOOP_load && inst->strides[l->s->panel_loop] != 0 &&
+            inst->strides[l->s->tile_loop] != 0;
+  }
+  return both;
 }
 
 /* Rows and vectors of the tile around a loop; false: there is none. Of a last panel that is less
@@ -249,7 +257,7 @@ static void choose_unrolls(const look *l, kiln_arena *arena) {
     for (int k = i + 1; k < l->scopes.end[i]; k++) inner &= !opens(l->nest, k);
     if (!inner) continue;
     if (find_tile(l, i, &rows, &vectors)) {
-      count = unroll_tile(l, vectors, rows, l->nest->body.data[i].offset);
+      count = unroll_tile(l, vectors, rows, reads_both(l, i), l->nest->body.data[i].offset);
     } else if (s->vector_loop < 0 && wants_block(l, i)) {
       count = KILN_REDUCE_LANES / s->lanes;
     }
@@ -279,7 +287,7 @@ static void choose_parallel(const look *l, bool has_loops) {
       for (int d = 0; d < s->tile_loop; d++)
         if (d != s->panel_loop) first[count++] = d;
     }
-    first[count++] = s->panel_loop;
+    if (!s->strip || s->pack < 0) first[count++] = s->panel_loop; /* else there is one strip */
     for (int d = 0; d < nest->rank && !s->strip; d++)
       if (d != s->panel_loop && d != s->tile_loop) first[count++] = d;
     if (cuts_tile(l)) first[count++] = s->tile_loop;

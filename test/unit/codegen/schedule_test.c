@@ -65,7 +65,9 @@ static void test_refused(void **unused) {
       {"nest 0: panel i1 48, tile i0 4\n nest 0: panel i1 48, tile i0 4", "already"},
       {"nest 0: panel i1 48, tile i0 4, strip 0", "strip of nothing"},
       {"nest 0: panel i1 48, tile i0 4, strip 2, strip 2", "once each"},
-      {"nest 0: panel i1 48, pack b1, tile i0 4, strip 2", "packed, but in strips"},
+      {"nest 0: panel i1 48, pack b1, tile i0 4, strip 2",
+       "all of its panels are a strip, or none"},
+      {"nest 0: panel i1 48, pack b1, prefetch, tile i0 4, strip 3", "prefetched, but in strips"},
       {"nest 0: tile i0 4", "'panel', 'block', or 'order'"},
       {"nest 0: panel i1 256, tile i0 5", "a tile of 1280 vectors"},
       {"nest 0: panel i1 48, tile i0 4\n nest 0: vector i0 8", "vectors go along the panels, i1"},
@@ -120,6 +122,12 @@ static void test_no_contraction(void **unused) {
  * lie, in strips that stay in half of the L2 cache. One over a channel has a tile of its rows. */
 static void test_windows(void **unused) {
   (void)unused;
+  /* Channels last, whose weights are small beside the map: all panels stand inside of the rows'. */
+  static const char last[] =
+      "kernel {\n in b0: f32[3136, 40] [40, 1]\n in b1: f32[64, 40] [40, 1]\n"
+      " out b2: f32[3136, 64] [64, 1]\n nest [3136, 64] {\n reduce 40 {\n"
+      " %1 = load f32 b0 + 0 [40, 0, 1]\n %2 = load f32 b1 + 0 [0, 40, 1]\n"
+      " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [64, 1], %3\n }\n}\n";
   static const char one[] =
       "kernel {\n in b0: f32[40, 3136] [3136, 1]\n in b1: f32[64, 40] [40, 1]\n"
       " out b2: f32[64, 3136] [3136, 1]\n nest [64, 3136] {\n reduce 40 {\n"
@@ -145,6 +153,12 @@ static void test_windows(void **unused) {
        "  nest 0: panel i1 32, tile i0 6, strip 1\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n"
        "}\n"},
+      {last, "l1=32768,l2=524288",
+       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 4, strip 3\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0, grain 1212\n}\n"},
+      {last, "l1=8192,l2=524288", /* a panel is in the first cache, all of them are not */
+       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 4\n"
+       "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
       {channel, "l2=524288",
        "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n"
        "  nest 0: vector i2 8, unroll l1 3, parallel i0 i2, grain 4878\n}\n"},
@@ -165,7 +179,7 @@ static void test_rules(void **unused) {
   (void)unused;
   static const char *const machines[][2] = {
       /* 2 vectors of 8 and 5 rows fit into 16 registers, 4 vectors into 32: 5 rows are one tile. A
-       * weight's rows lie along k: it is packed. Few sums are 4 chains. */
+       * weight's rows lie along k: it is packed. */
       {"registers=16", "schedule {\n"
                        "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                        "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
@@ -181,11 +195,11 @@ static void test_rules(void **unused) {
                                   "}\n"},
       {"registers=1", "schedule {\n"
                       "  nest 0: panel i1 8, pack b1, tile i0 1\n"
-                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 743\n"
+                      "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                       "}\n"},
       {"registers=4", "schedule {\n"
                       "  nest 0: panel i1 8, pack b1, tile i0 2\n"
-                      "  nest 0: vector i1 8, unroll l0 4, parallel i1, grain 743\n"
+                      "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                       "}\n"},
       {"registers=8,l1=1024 , l2=4096",
        "schedule {\n"
@@ -426,7 +440,9 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
                             .tile_loop = random_below(&p->seed, NEST),
                             .tile = 1 + random_below(&p->seed, 9),
                             .strip = random_below(&p->seed, 4)};
-  n->prefetch = n->pack >= 0 && random_below(&p->seed, 2);
+  const int64_t columns = p->fn->nests.data[0]->extents[n->panel_loop];
+  if (n->pack >= 0 && n->strip) n->strip = (int)((columns + n->panel - 1) / n->panel);
+  n->prefetch = n->pack >= 0 && !n->strip && random_below(&p->seed, 2);
   kiln_status *status = kiln_schedule_verify(p->fn, &s, arena);
   if (status) *n = (kiln_schedule_nest){.pack = -1};
   kiln_status_destroy(status);
