@@ -218,17 +218,19 @@ kiln_status *kiln__compile_simple(kiln_compile_job *j) {
   return emit_variant(j);
 }
 
-/* What takes another variant's place serves some calls, not all. */
+/* What takes another variant's place serves some calls, not all. A region's first one may serve all
+ * and have regions inside, but those not ever deeper ones. */
 static kiln_status *require_guard(const kiln_compile_job *j) {
-  if (!j->ex->victim || j->v->guard) return NULL;
-  return KILN_ERROR(KILN_UNSUPPORTED, "no kernel, or no guard in front of the plan");
+  const bool serves_all = !j->ex->victim && j->depth < 2 * j->jit->depth;
+  if (!j->ex->renewing || j->v->guard || serves_all) return NULL;
+  return KILN_ERROR(KILN_UNSUPPORTED, "no guard in front of the plan");
 }
 
 kiln_status *kiln__compile_profiling(kiln_compile_job *j) {
   kiln_variant *v = j->v;
   KILN_TRY(make_graph(j, KILN_PIPELINE_profile));
   const int sites = kiln_profile_each(j->program.graph->top, NULL, NULL);
-  if (sites == 0) KILN_TRY(require_guard(j));
+  if (sites == 0 && j->ex->renewing) return KILN_ERROR(KILN_UNSUPPORTED, "no kernel");
   if (sites == 0) return kiln__compile_simple(j);
   const int runs = (int)j->jit->env.flags.num_profiled_runs;
   KILN_TRY(kiln_profile_create(j->jit->env.mem, sites, runs, &v->profile));
@@ -365,7 +367,7 @@ static const kiln_shape_seen *see_arguments(kiln_compile_job *j, int input_count
  * the call has; NULL: the level has static shapes. Copied: variants give way (jit/renewal.c). Under
  * KILN_COMPAT=torch nothing is remembered. */
 static kiln_shape_history *find_history(kiln_compile_job *j, int input_count) {
-  const int level = j->ex->victim ? j->jit->depth - 1 : j->depth; /* the last one is made again */
+  const int level = j->ex->renewing ? j->jit->depth - 1 : j->depth; /* the last one is made again */
   if (!kiln_strategy_is_dynamic(&j->jit->strategy, j->jit->depth - level)) return NULL;
   kiln_shape_history *history = KILN_NEW(j->arena, kiln_shape_history);
   KILN_VEC(const kiln_shape_seen *) levels = {0};

@@ -161,7 +161,7 @@ static void publish_variant(kiln_compile_job *job) {
     kiln_program_destroy(&building->recorded);
     ex->building = NULL;
   }
-  if (ex->victim) {
+  if (ex->renewing) {
     kiln__renewal_replace(ex, job->v);
     return;
   }
@@ -215,8 +215,8 @@ static kiln_status *settle(const request *q, kiln_executor_state state) {
   return NULL;
 }
 
-/* No variant gives way after all. */
-static void keep_victim(kiln_executor *ex, kiln_status *status) {
+/* What was to be made beyond the strategy is not; a variant that was to give way stays. */
+static void end_renewal(kiln_executor *ex, kiln_status *status) {
   kiln_variant *building = ex->building;
   if (kiln_status_code(status) == KILN_UNSUPPORTED) {
     __atomic_store_n(&ex->is_renewable, false, __ATOMIC_RELEASE);
@@ -237,13 +237,13 @@ static kiln_status *begin_level(const request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
   if (!ex->site) KILN_TRY(kiln__job_run(&job, kiln__compile_source, publish_source));
-  if (ex->level >= ex->jit->depth && !ex->victim) return settle(q, KILN_EXECUTOR_SIMPLE);
+  if (ex->level >= ex->jit->depth && !ex->renewing) return settle(q, KILN_EXECUTOR_SIMPLE);
   job = job_of(q);
-  if (!ex->victim) ex->level_ns = 0;
+  if (!ex->renewing) ex->level_ns = 0;
   kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling);
   if (is_unfinished(status)) return status;
-  if (status && ex->victim) {
-    keep_victim(ex, status);
+  if (status && ex->renewing) {
+    end_renewal(ex, status);
     return NULL;
   }
   if (status) {
@@ -262,7 +262,7 @@ static void skip_static_levels(const request *q) {
   kiln_executor *ex = q->ex;
   const kiln_jit *jit = ex->jit;
   int level = ex->level;
-  if (level == 0 || ex->victim || jit->env.flags.compat == KILN_COMPAT_TORCH) return;
+  if (level == 0 || ex->renewing || jit->env.flags.compat == KILN_COMPAT_TORCH) return;
   if (ex->recorded == kiln_guard_hash(q->args, q->arg_count, q->call->grad_mode)) return;
   while (level < jit->depth && !kiln_strategy_is_dynamic(&jit->strategy, jit->depth - level))
     level++;
@@ -276,10 +276,10 @@ static kiln_status *compile_level(const request *q) {
   KILN_ASSERT(ex->building); /* as in PROFILING, which comes before */
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
   kiln_status *status = run_job(&job, kiln__compile_optimized, publish_variant);
-  __atomic_store_n(&ex->recording, ex->victim && is_unfinished(status), __ATOMIC_RELAXED);
+  __atomic_store_n(&ex->recording, ex->renewing && is_unfinished(status), __ATOMIC_RELAXED);
   if (is_unfinished(status)) return status;
-  if (status && ex->victim) {
-    keep_victim(ex, status);
+  if (status && ex->renewing) {
+    end_renewal(ex, status);
     return NULL;
   }
   if (status) {
@@ -288,8 +288,8 @@ static kiln_status *compile_level(const request *q) {
   }
   move_to(ex, KILN_EXECUTOR_COMPILED);
   retire_profiling(ex, job.v);
-  if (ex->victim) {
-    kiln__jit_refuse(ex, KILN_REASON_variant_gave_way, "");
+  if (ex->renewing) {
+    if (ex->victim) kiln__jit_refuse(ex, KILN_REASON_variant_gave_way, "");
     kiln__renewal_end(ex, job.v);
     move_to(ex, KILN_EXECUTOR_SIMPLE);
   }
@@ -325,7 +325,7 @@ static kiln_status *advance(request *q) {
         KILN_CHECK(v || ex->state == KILN_EXECUTOR_COMPILED); /* others: one that always holds */
         for (v = ex->variants; v && v->guard; v = v->next)
           kiln_guard_tell(v->guard, q->args, q->call);
-        ex->level += !ex->victim;
+        ex->level += !ex->renewing;
         move_to(ex, KILN_EXECUTOR_EMPTY);
         break;
       }
@@ -359,9 +359,9 @@ static kiln_status *make_level(request *q) {
 static void note_limit(const request *q, const kiln_status *status) {
   kiln_executor *ex = q->ex;
   const bool last = ++ex->tries >= KILN__MAX_TRIES || !q->allowance.is_limited;
-  if (last && ex->victim) {
+  if (last && ex->renewing) {
     ex->tries = 0;
-    keep_victim(ex, KILN_ERROR(KILN_LIMIT, "%s", kiln_status_message(status)));
+    end_renewal(ex, KILN_ERROR(KILN_LIMIT, "%s", kiln_status_message(status)));
   } else if (last) {
     __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
     __atomic_fetch_add(&ex->jit->compile_failures, 1, __ATOMIC_RELAXED);

@@ -18,10 +18,10 @@
  *   PROFILING  -> QUEUED     enough runs were recorded, a call came
  *   QUEUED     -> COMPILED   the variant is published
  *              -> FAILED     the job was abandoned
- *              -> SIMPLE     the same, where a variant was to give way: it stays
+ *              -> SIMPLE     the same, where a variant was to give way: it stays, if there was one
  *   COMPILED   -> EMPTY      every variant's guard missed: the next level begins
  *              -> SIMPLE     it took the place of another variant (jit/renewal.c)
- *   SIMPLE     -> EMPTY      a variant is to give way
+ *   SIMPLE     -> EMPTY      a variant is to give way, or the region's first to be made
  *
  * Publication. Variants, once linked, do not change; get_plan reads them with acquire loads. When
  * none fits, a compile job (jit/compile_job.h) makes the next one. The instrumented plan of a
@@ -136,11 +136,12 @@ typedef struct kiln_executor {
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */
   bool recording;          /* atomic: what no variant serves is wanted for a profile */
-  kiln_variant *victim;    /* that gives way to the one being made; NULL: none is */
+  bool renewing;           /* the variant being made is none of the strategy's levels */
+  kiln_variant *victim;    /* that gives way to it; NULL: it is the region's first */
   kiln_variant *newest;    /* that took a place; or NULL */
   uint64_t level_ns;       /* that making the last level took */
   uint64_t renewal_due_ns; /* atomic: of the model's unserved time, when the window ends;
-                              UINT64_MAX while a variant gives way */
+                              UINT64_MAX while one is being made */
   uint64_t unserved_before;
   uint32_t patience;
   struct kiln_executor *next; /* of the jit */
@@ -206,13 +207,13 @@ void kiln__variant_deinit(kiln_variant *variant);
 void kiln__renewal_used_up(kiln_executor *executor);
 /* A call that no guarded variant serves: whether it is wanted under the root's lock. */
 bool kiln__renewal_wants(const kiln_executor *executor, kiln_call *call);
-/* Under the root's lock: whether a variant is to give way: `victim`. Its end, with what was made
- * in its place, or NULL. */
+/* Under the root's lock: whether a variant is to be made beyond the strategy: then it is
+ * `renewing`. Its end, with what was made, or NULL. */
 bool kiln__renewal_begin(kiln_executor *executor);
 void kiln__renewal_end(kiln_executor *executor, kiln_variant *made);
 /* A job of the level being made has taken so long. */
 void kiln__renewal_charge(kiln_executor *executor, uint64_t ns);
-/* Under the model's lock too: puts `v` into the victim's place. */
+/* Under the model's lock too: puts `v` into the victim's place, or in front. */
 void kiln__renewal_replace(kiln_executor *executor, kiln_variant *v);
 /* The same lock: a variant that was unlinked is freed, with its groups, when no run has it. */
 void kiln__variant_retire(kiln_executor *executor, kiln_variant *variant);

@@ -1,5 +1,6 @@
 /* renewal.c: what a region does when its strategy is used up: its least used variant gives way to
- * one for what runs now, where that pays.
+ * one for what runs now, where that pays. A region that had no level left from its beginning, for
+ * it stands inside of other regions' variants, makes its first one.
  *
  * Until then the plain interpreter serves what no variant fits. What that takes is measured (the
  * model's unserved time: of each such call from there to its end), and compiling may take a
@@ -17,7 +18,8 @@
  * made of is what the deepest level of the strategy says, with the history of all variants, the one
  * that goes included. Names of its groups are used again too, so that nothing grows. The old one is
  * freed when no run has it (jit/epoch.h). Not under KILN_COMPAT=torch, and only where all variants
- * are guarded in front of their plans: others have regions of their own inside. */
+ * are guarded in front of their plans: others have regions of their own inside, which renew
+ * themselves. A first variant may be such a one, down to twice the strategy's depth. */
 #include "jit/compile_job.h"
 
 enum { SHARE = 32, MOST_PATIENCE = 1024 };
@@ -59,6 +61,14 @@ static void lose_patience(kiln_executor *ex) {
   if (ex->patience < MOST_PATIENCE) ex->patience *= 2;
 }
 
+/* What a level may take that was never made: as long as the model's levels did. */
+static uint64_t guess_level_ns(const kiln_jit *jit) {
+  enum { LEAST_NS = 1000000 };
+  const uint64_t count = __atomic_load_n(&jit->compiles, __ATOMIC_RELAXED);
+  const uint64_t mean = count ? __atomic_load_n(&jit->compile_ns, __ATOMIC_RELAXED) / count : 0;
+  return mean > LEAST_NS ? mean : LEAST_NS;
+}
+
 void kiln__renewal_used_up(kiln_executor *ex) {
   bool any = false, all = true;
   for (const kiln_variant *v = ex->variants; v && v->next;
@@ -66,7 +76,8 @@ void kiln__renewal_used_up(kiln_executor *ex) {
     any = true;
     all = all && v->guard;
   }
-  if (!any || !all || ex->jit->env.flags.compat == KILN_COMPAT_TORCH) return;
+  if (!all || ex->function || ex->jit->env.flags.compat == KILN_COMPAT_TORCH) return;
+  if (!any) ex->level_ns = guess_level_ns(ex->jit);
   ex->patience = 1;
   begin_window(ex);
   __atomic_store_n(&ex->is_renewable, true, __ATOMIC_RELEASE);
@@ -85,9 +96,9 @@ bool kiln__renewal_begin(kiln_executor *ex) {
   for (kiln_variant *v = ex->variants; v; v = v->next) {
     if (v->guard && (!least || hits_of(ex, v) < hits_of(ex, least))) least = v;
   }
-  KILN_ASSERT(least); /* it is renewable */
   const uint64_t unserved = unserved_sum(ex) - ex->unserved_before;
-  const bool pays = unserved_ns(ex->jit) >= affordable_ns(ex) && hits_of(ex, least) < unserved;
+  const bool pays =
+      unserved_ns(ex->jit) >= affordable_ns(ex) && (!least || hits_of(ex, least) < unserved);
   if (ex->newest && SHARE * hits_of(ex, ex->newest) < unserved) {
     lose_patience(ex);
   } else {
@@ -97,6 +108,7 @@ bool kiln__renewal_begin(kiln_executor *ex) {
     begin_window(ex);
     return false;
   }
+  ex->renewing = true;
   ex->victim = least;
   ex->level_ns = 0;
   __atomic_store_n(&ex->renewal_due_ns, UINT64_MAX, __ATOMIC_RELAXED); /* recording says it now */
@@ -106,7 +118,9 @@ bool kiln__renewal_begin(kiln_executor *ex) {
 
 void kiln__renewal_end(kiln_executor *ex, kiln_variant *made) {
   if (!made) lose_patience(ex);
+  if (made && !made->guard) __atomic_store_n(&ex->is_renewable, false, __ATOMIC_RELEASE);
   ex->newest = made;
+  ex->renewing = false;
   ex->victim = NULL;
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED);
   begin_window(ex);
@@ -114,7 +128,7 @@ void kiln__renewal_end(kiln_executor *ex, kiln_variant *made) {
 
 void kiln__renewal_charge(kiln_executor *ex, uint64_t ns) {
   ex->level_ns += ns;
-  if (ex->victim) __atomic_fetch_add(&ex->jit->renewal_ns, ns, __ATOMIC_RELAXED);
+  if (ex->renewing) __atomic_fetch_add(&ex->jit->renewal_ns, ns, __ATOMIC_RELAXED);
 }
 
 /* -- Giving way; under the model's lock as well -- */
@@ -159,8 +173,8 @@ void kiln__variant_retire(kiln_executor *ex, kiln_variant *v) {
 
 void kiln__renewal_replace(kiln_executor *ex, kiln_variant *v) {
   kiln_variant *victim = ex->victim, **link = &ex->variants;
-  while (*link != victim) link = &(*link)->next;
-  v->next = victim->next; /* which the victim keeps, for who stands at it */
+  while (victim && *link != victim) link = &(*link)->next;
+  v->next = victim ? victim->next : *link; /* which the victim keeps, for who stands at it */
   __atomic_store_n(link, v, __ATOMIC_RELEASE);
-  kiln__variant_retire(ex, victim);
+  if (victim) kiln__variant_retire(ex, victim);
 }

@@ -236,6 +236,86 @@ static void test_late_one_is_found(void **state) {
   model_close(&m);
 }
 
+/* A region without a level makes its first variant where that pays; then that gives way. */
+static void test_first_of_a_region(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,1", NULL});
+  call_shape(&m, 4, 4, 2); /* one symbol, by accident */
+  call_shape(&m, 6, 8, 4);
+  const kiln_executor *region = m.jit->executors.last;
+  assert_int_equal(region->base_depth, 1);
+  assert_string_equal(kiln_executor_state_name(region->state), "SIMPLE");
+  assert_int_equal(counters(&m).compiles, 1);
+  assert_true(region->renewal_due_ns >= 32 * region->level_ns && region->level_ns > 0);
+  pass_time(&m);
+  call_shape(&m, 6, 8, 2); /* recorded, compiled */
+  const uint64_t ran = counters(&m).compiled_runs;
+  for (int64_t rows = 5; rows < 9; rows++) call_shape(&m, rows, 9, 2);
+  assert_int_equal(counters(&m).compiles, 2);
+  assert_int_equal(counters(&m).compiled_runs, ran + 8);
+  assert_int_equal(gave_way(&m), 0);
+  kiln_ivalue args[2] = {make_matrix(&m, 3, 8, 0.01), make_tensor(&m, 1, (int64_t[]){8}, -0.02)};
+  for (int i = 0; i < 20; i++) check_call(&m, args, 2);
+  pass_time(&m);
+  for (int i = 0; i < 3; i++) check_call(&m, args, 2);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+  assert_int_equal(gave_way(&m), 1);
+  assert_int_equal(counters(&m).compiled_runs, ran + 10);
+  model_close(&m);
+}
+
+#define GRAPH_WINDOWS                                  \
+  "graph(%x.1 : Tensor):\n"                            \
+  "  %1 : int = prim::Constant[value=1]()\n"           \
+  "  %2 : int = prim::Constant[value=2]()\n"           \
+  "  %0 : int = prim::Constant[value=0]()\n"           \
+  "  %3 : Tensor = aten::mul(%x.1, %x.1)\n"            \
+  "  %4 : Tensor = aten::sigmoid(%3)\n"                \
+  "  %5 : int[] = prim::ListConstruct(%2, %2)\n"       \
+  "  %6 : int[] = prim::ListConstruct(%1, %1)\n"       \
+  "  %7 : int[] = prim::ListConstruct(%0, %0)\n"       \
+  "  %8 : Tensor = aten::im2col(%4, %5, %6, %7, %6)\n" \
+  "  %9 : Tensor = aten::mul(%8, %8)\n"                \
+  "  %10 : Tensor = aten::tanh(%9)\n"                  \
+  "  return (%10)\n"
+
+static void call_image(model *m, int64_t size, bool other, int times) {
+  const int64_t sizes[4] = {1, other ? 3 : 2, size, size};
+  kiln_ivalue x = make_tensor(m, 4, sizes, 0.01);
+  for (int i = 0; i < times; i++) check_call(m, &x, 1);
+  kiln_ivalue_release(x);
+}
+
+/* No shape function proves with symbols what stands between the groups: the fallback's variant has
+ * a region for each of them, without a level that is left. */
+static void test_regions_in_a_variant(void **state) {
+  (void)state;
+  model m;
+  model_open(&m, GRAPH_WINDOWS,
+             (const char *[]){"codegen=eval", "fusion_strategy=STATIC,1;DYNAMIC,1", NULL});
+  call_image(&m, 4, false, 3);
+  call_image(&m, 5, false, 3);
+  int regions = 0;
+  for (const kiln_executor *ex = m.jit->executors.first; ex; ex = ex->next)
+    regions += ex->base_depth == 2;
+  assert_int_equal(regions, 2);
+  call_image(&m, 5, true, 4); /* other channels: both regions miss */
+  const uint64_t before = counters(&m).compiled_runs;
+  call_image(&m, 5, true, 2);
+  assert_int_equal(counters(&m).compiled_runs, before);
+  for (int i = 0; i < 4; i++) {
+    pass_time(&m);
+    call_image(&m, 5, true, 3);
+  }
+  const uint64_t ran = counters(&m).compiled_runs;
+  call_image(&m, 5, true, 2); /* both groups */
+  call_image(&m, 7, true, 2); /* the first one's kernel has symbols, windows have none */
+  call_image(&m, 4, false, 1);
+  assert_int_equal(counters(&m).compiled_runs, ran + 8);
+  model_close(&m);
+}
+
 /* No variant gives way to calls that are fewer than its own. */
 static void test_what_is_used_stays(void **state) {
   (void)state;
@@ -463,6 +543,7 @@ int main(void) {
       cmocka_unit_test(test_crossing_strides),        cmocka_unit_test(test_misses_tell_symbols),
       cmocka_unit_test(test_torch_remembers_nothing), cmocka_unit_test(test_many_levels),
       cmocka_unit_test(test_least_used_gives_way),    cmocka_unit_test(test_late_one_is_found),
+      cmocka_unit_test(test_first_of_a_region),       cmocka_unit_test(test_regions_in_a_variant),
       cmocka_unit_test(test_what_is_used_stays),      cmocka_unit_test(test_windows_grow),
       cmocka_unit_test(test_memory_is_flat),          cmocka_unit_test(test_memory_runs_out),
       cmocka_unit_test(test_renewal_is_tried_again),  cmocka_unit_test(test_renewal_is_given_up),
