@@ -117,6 +117,18 @@ static void destroy_mapping(kiln_owner *owner) {
   kiln_mem_release(mem);
 }
 
+/* Pages that lie in it wholly, of the file: they come back when they are read. */
+static void give_back(kiln_owner *owner, const void *data, size_t bytes) {
+  const kiln_mapping *mapping = (const kiln_mapping *)owner;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t first = ((uintptr_t)data + page - 1) / page * page;
+  const uintptr_t last = ((uintptr_t)data + bytes) / page * page;
+  KILN_ASSERT(mapping->fd >= 0 && !mapping->block);
+  if (last > first)
+    (void)madvise((char *)(uintptr_t)mapping->data + (first - (uintptr_t)mapping->data),
+                  last - first, MADV_DONTNEED);
+}
+
 kiln_status *kiln_mapping_wrap(kiln_mem *mem, const void *data, size_t size,
                                kiln_mapping **out_mapping) {
   kiln_mapping *mapping = kiln_mem_alloc_zero(mem, sizeof *mapping);
@@ -142,6 +154,7 @@ static kiln_status *map(kiln_mapping *mapping, int fd, size_t size) {
   }
   mapping->fd = own;
   mapping->data = data;
+  mapping->owner.give_back = give_back;
   mapping->size = size;
   return NULL;
 }

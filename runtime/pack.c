@@ -210,11 +210,14 @@ static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
   }
   p->from = kiln_memory_hold(t);
   kiln_status *status = fill(call, pack, p->from.data, p->copy);
-  if (status)
+  if (status) {
     destroy_packed(store, p);
-  else
-    *out = p;
-  return status;
+    return status;
+  }
+  if (kiln_tensor_is_contiguous(t))
+    kiln_memory_give_back(&p->from, (size_t)t->numel * kiln_tensor_item_size(t));
+  *out = p;
+  return NULL;
 }
 
 /* Adds what was made; where another thread was faster, its copy is taken. */

@@ -180,6 +180,11 @@ kiln_memory kiln_memory_hold(const kiln_tensor *t) {
   return (kiln_memory){.owner = s->owner, .data = data};
 }
 
+void kiln_memory_give_back(const kiln_memory *memory, size_t bytes) {
+  kiln_owner *owner = memory->owner;
+  if (owner && owner->give_back) owner->give_back(owner, memory->data, bytes);
+}
+
 void kiln_memory_release(kiln_memory *memory) {
   kiln_owner_release(memory->owner);
   kiln_storage_release(memory->storage);

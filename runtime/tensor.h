@@ -32,6 +32,9 @@ enum { KILN_STORAGE_READ_ONLY = 1 };
 typedef struct kiln_owner {
   int refs; /* atomic */
   void (*destroy)(struct kiln_owner *owner);
+  /* Some of its memory will hardly be read again, so that what it takes may be given back, if it
+   * stays readable; any thread. NULL: nothing can be done. */
+  void (*give_back)(struct kiln_owner *owner, const void *data, size_t bytes);
 } kiln_owner;
 void kiln_owner_retain(kiln_owner *owner);
 void kiln_owner_release(kiln_owner *owner);
@@ -229,6 +232,8 @@ typedef struct kiln_memory {
 bool kiln_memory_can_hold(const kiln_tensor *t);
 kiln_memory kiln_memory_hold(const kiln_tensor *t);
 void kiln_memory_release(kiln_memory *memory);
+/* The first `bytes` of it will hardly be read again: a file's pages leave memory. */
+void kiln_memory_give_back(const kiln_memory *memory, size_t bytes);
 static inline bool kiln_memory_is(const kiln_memory *memory, const kiln_tensor *t) {
   const kiln_storage *s = t->storage;
   if (!s || memory->data != kiln_tensor_data(t)) return false;

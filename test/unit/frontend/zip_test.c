@@ -1,4 +1,7 @@
 /* zip_test.c: members in place and inflated, and archives that lie. */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "test/unit/frontend/archive_support.h"
 #include "test/unit/sweep.h"
 
@@ -190,6 +193,57 @@ static void refuses_files(void **state) {
                "a directory, not a file");
 }
 
+/* Of the mapping that begins there, KiB that are in this process's memory. */
+static long resident_kb(const void *begin) {
+  char line[256], wanted[32];
+  long kb = -1;
+  bool here = false;
+  FILE *f = fopen("/proc/self/smaps", "r");
+  assert_non_null(f);
+  snprintf(wanted, sizeof wanted, "%lx-", (unsigned long)(uintptr_t)begin);
+  while (kb < 0 && fgets(line, sizeof line, f)) {
+    if (strncmp(line, wanted, strlen(wanted)) == 0) here = true;
+    if (here && sscanf(line, "Rss: %ld", &kb) == 1) break;
+  }
+  fclose(f);
+  return kb;
+}
+
+static unsigned sum_of(const unsigned char *data, size_t size) {
+  unsigned sum = 0;
+  for (size_t i = 0; i < size; i++) sum = 31 * sum + data[i];
+  return sum;
+}
+
+/* Whole pages of a file leave memory, and are the same when they come back. */
+static void gives_pages_back(void **state) {
+  enum { PAGE = 4096, PAGES = 64 };
+  (void)state;
+  char path[] = "/tmp/kiln_mapping_XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  unsigned char page[PAGE];
+  for (int i = 0; i < PAGES; i++) {
+    for (int k = 0; k < PAGE; k++) page[k] = (unsigned char)(i * 7 + k * 13);
+    assert_int_equal(write(fd, page, PAGE), PAGE);
+  }
+  close(fd);
+  kiln_mapping *mapping;
+  assert_ok(kiln_mapping_open(mem, path, NULL, &mapping));
+  const unsigned char *data = mapping->data;
+  const unsigned sum = sum_of(data, mapping->size);
+  assert_int_equal(resident_kb(data), PAGES * PAGE / 1024);
+  mapping->owner.give_back(&mapping->owner, data + 100, 3 * PAGE); /* two whole ones */
+  assert_int_equal(resident_kb(data), (PAGES - 2) * PAGE / 1024);
+  mapping->owner.give_back(&mapping->owner, data + 1, PAGE); /* none */
+  assert_int_equal(resident_kb(data), (PAGES - 2) * PAGE / 1024);
+  mapping->owner.give_back(&mapping->owner, data, mapping->size);
+  assert_int_equal(resident_kb(data), 0);
+  assert_int_equal(sum_of(data, mapping->size), sum);
+  kiln_owner_release(&mapping->owner);
+  unlink(path);
+}
+
 static int set_up(void **state) {
   (void)state;
   kiln_status *status = kiln_mem_create(KILN_MEM_DEFAULT, &mem);
@@ -207,6 +261,7 @@ int main(void) {
       cmocka_unit_test(refuses_names),           cmocka_unit_test(checks_every_sum),
       cmocka_unit_test(survives_damage),         cmocka_unit_test(refuses_files),
       cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(names_flat_archives),
+      cmocka_unit_test(gives_pages_back),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

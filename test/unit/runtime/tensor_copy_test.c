@@ -48,7 +48,7 @@ static kiln_tensor *over(kiln_mem *mem, kiln_dtype dtype, unsigned char *bytes, 
   kiln_tensor *t;
   int64_t n = (int64_t)(size / kiln_dtype_size(dtype)), one = 1;
   assert_ok(kiln_storage_wrap(mem, NULL, bytes, size, KILN_STORAGE_READ_ONLY, &s));
-  static kiln_owner nobody = {1, NULL};
+  static kiln_owner nobody = {.refs = 1};
   s->owner = &nobody;
   kiln_owner_retain(&nobody);
   assert_ok(kiln_tensor_create_on(mem, NULL, s, dtype, 1, &n, &one, 0, &t));

@@ -147,7 +147,7 @@ static void read_only_storages(void **state) {
   (void)state;
   kiln_mem *mem = test_mem();
   float file[6] = {0, 1, 2, 3, 4, 5};
-  lender owner = {{1, destroy_lender}, 0};
+  lender owner = {.base = {.refs = 1, .destroy = destroy_lender}};
   kiln_storage *s;
   kiln_tensor *a, *b;
   int64_t six = 6, two = 2, one = 1;
