@@ -561,7 +561,7 @@ KILN__LOWER(pixel_unshuffle) {
 }
 
 /* channel_shuffle(self, groups): (n, groups, c, ..) as (n, c, groups, ..). */
-KILN__LOWER(channel_shuffle) {
+static int shuffle(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
   int64_t groups;
   if (!int_arg(l, node, 1, 1, &groups)) return -1;
   if (map->rank < 2 || groups < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
@@ -573,4 +573,10 @@ KILN__LOWER(channel_shuffle) {
   group = kiln__lower_times(l, &group, channels / groups);
   own->dims[1] = kiln__lower_plus(l, &group, &channel);
   return read_self(l, node, own);
+}
+KILN__LOWER(channel_shuffle) { return shuffle(l, node, map); }
+KILN__LOWER(shuffle_groups) {
+  int64_t rank;
+  if (!int_arg(l, node, 2, 0, &rank)) return -1;
+  return rank == map->rank ? shuffle(l, node, map) : kiln__lower_refuse(l, KILN_REASON_raises);
 }

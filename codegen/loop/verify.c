@@ -292,22 +292,31 @@ static interval interval_of(kiln_dims *dims, const store_site *s, kiln_dim step)
   return in;
 }
 
-/* The stores of one output, and where each is within each of some steps: of all of it (0), and of
- * the strides. */
+/* The stores of one output, and where each is within each of some steps: of all of it (0), of its
+ * strides, and of those of the loops around the stores: two that are interleaved, at [2 i] and at
+ * [2 i + 1], lie apart in each 2. */
+enum { MOST_STEPS = 2 * KILN_LOOP_MAX_RANK + 1 };
 typedef struct stored {
   kiln_dims *dims;
   int count, step_count;
-  kiln_dim steps[KILN_LOOP_MAX_RANK + 1];
+  kiln_dim steps[MOST_STEPS];
   interval *in; /* [step][store] */
 } stored;
+
+static void add_step(stored *s, kiln_dim step) {
+  if (step == 0 || step == 1 || s->step_count == MOST_STEPS) return;
+  for (int k = 0; k < s->step_count; k++)
+    if (s->steps[k] == step) return;
+  s->steps[s->step_count++] = step;
+}
 
 static stored find_intervals(const kiln_loop_fn *fn, const kiln_loop_buffer *b,
                              const store_sites *sites, kiln_arena *scratch) {
   stored s = {.dims = fn->dims, .count = sites->count, .step_count = 1};
-  for (int d = 0; d < b->rank; d++) {
-    const kiln_dim step = b->strides[d];
-    if (b->sizes[d] != 1 && step != 0 && step != 1) s.steps[s.step_count++] = step;
-  }
+  for (int d = 0; d < b->rank; d++)
+    if (b->sizes[d] != 1) add_step(&s, b->strides[d]);
+  for (int i = 0; i < s.count && s.step_count < MOST_STEPS; i++)
+    for (int d = 0; d < sites->data[i].depth; d++) add_step(&s, sites->data[i].inst->strides[d]);
   s.in = KILN_NEW_ARRAY(scratch, interval, s.step_count * s.count);
   for (int k = 0; k < s.step_count; k++) {
     for (int i = 0; i < s.count; i++)

@@ -66,7 +66,7 @@ KILN_COMPOSITE(pixel_unshuffle) {
   memcpy(wide + n, last, sizeof last);
   return kiln__composite_copy(r, kiln__composite_reshape(r, t, rank, wide));
 }
-KILN_COMPOSITE(channel_shuffle) {
+static kiln_tensor *shuffle(kiln__composite *r, const kiln_ivalue *args) {
   const int rank = kiln_tensor_rank(SELF);
   const int64_t groups = kiln_arg_int(args, 1), *sizes = kiln_tensor_sizes(SELF);
   if (rank < 3 || groups <= 0 || sizes[1] % groups != 0) {
@@ -79,6 +79,15 @@ KILN_COMPOSITE(channel_shuffle) {
   kiln_tensor *t = kiln__composite_reshape(r, SELF, 4, wide);
   t = kiln__composite_copy(r, KILN_STEP(r, transpose, T(t), I(1), I(2)));
   return kiln__composite_reshape(r, t, rank, sizes);
+}
+KILN_COMPOSITE(channel_shuffle) { return shuffle(r, args); }
+KILN_COMPOSITE(shuffle_groups) {
+  const int64_t rank = kiln_arg_int(args, 2);
+  if (kiln_tensor_rank(SELF) != rank) {
+    return FAIL(r, "Expected %lld elements in a list but found %d: sizes of what is shuffled",
+                (long long)rank, kiln_tensor_rank(SELF));
+  }
+  return shuffle(r, args);
 }
 
 /* -- At least so many dimensions -- */
