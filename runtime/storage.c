@@ -103,7 +103,7 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
   if (s->owner || kiln__storage_is_inline(s)) return NULL; /* lent, or never shared but by copy */
   block_owner *block = kiln_cache_alloc_mem(s->mem, sizeof *block);
   if (!block) return kiln_status_oom();
-  *block = (block_owner){.base = {1, destroy_block_owner},
+  *block = (block_owner){.base = {.refs = 1, .destroy = destroy_block_owner},
                          .device = s->device,
                          .mem = s->mem,
                          .data = s->data,

@@ -317,31 +317,37 @@ static double reached_bytes(const kiln_loop_fn *fn, const kiln_loop_inst *inst) 
   return bytes;
 }
 
+static const double FAR = 4; /* what is behind the second cache costs as many times as much */
+
 /* What reading it costs, where all of it is gone over before it is read again: nothing out of the
- * first cache, by bytes of the second one else, and as many times that out of what is behind. */
+ * first cache, by bytes of the second one else, and more out of what is behind. */
 static double cost_of_bytes(double bytes, const kiln_machine *m) {
-  enum { FAR = 4 };
   if (bytes <= (double)(m->l1_bytes / 2)) return 0;
   return bytes <= (double)(m->l2_bytes / 2) ? bytes : FAR * bytes;
 }
 
-/* Whether all panels stand inside of the rows' loop. There each tile reads all that is packed; but
- * what the rows read is read once, and not for each panel, and their lines are whole: a panel that
- * stands outside comes to parts of lines, which its neighbour comes to once more. */
+/* Whether all panels stand inside of the rows' loop. There each tile reads all that is packed, the
+ * first one from far; but what the rows read is read once, and not for each panel, and their lines
+ * are whole: a panel that stands outside comes to parts of lines, which its neighbour comes to once
+ * more. */
 static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                         const kiln_schedule_nest *s, const kiln_loop_inst *load, bool both,
                         const kiln_machine *m) {
-  enum { LINE_PART = 32 }; /* of a line that two panels share, on average */
-  const double columns = (double)nest->extents[s->panel_loop], line = s->panel * 4.0;
+  const kiln_dim all = nest->extents[s->panel_loop];
+  const int64_t width = (int64_t)s->panel * kiln_loop_size(load->dtype);
+  const bool lines = width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0;
+  const double columns = (double)all;
   const double packed = panel_bytes(nest, load, (int64_t)columns);
   double tiles = 1 / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
   for (int d = 0; d < nest->rank; d++)
     if (load->strides[d] == 0) tiles *= (double)number_or(nest->extents[d], LONG);
-  const double parts = (line + LINE_PART) / line;
+  /* Two panels share half a line, on average, but where all begin with one. */
+  const double parts = lines ? 1 : (double)(2 * width + m->line_bytes) / (double)(2 * width);
   const double each = both ? parts : columns / s->panel;
-  double outside = cost_of_bytes(packed * s->panel / columns, m) > 0 ? packed * tiles : packed;
-  double inside = cost_of_bytes(packed, m) > 0 ? packed * tiles : packed;
+  const bool near = cost_of_bytes(packed * s->panel / columns, m) == 0;
+  double outside = packed * (s->prefetch ? 1 : FAR) + (near ? 0 : packed * tiles);
+  double inside = packed * FAR + (cost_of_bytes(packed, m) == 0 ? 0 : packed * tiles);
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst == load || !kiln_loop_is_access(inst)) continue;
@@ -373,10 +379,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                               .pack = lies ? -1 : inst->index,
                               .tile_loop = s.row,
                               .tile = shape.rows};
+  out->prefetch = wants_prefetch(nest, out, inst, m);
   if (out->pack >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
     out->strip = (int)((columns + panel - 1) / panel);
-  } else {
-    out->prefetch = wants_prefetch(nest, out, inst, m);
+    out->prefetch = false;
   }
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
@@ -585,7 +591,12 @@ static bool has_tile(const kiln_loop_nest *nest, const kiln_loop_scopes *scopes,
 }
 
 bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch) {
-  const kiln_machine any = {.lanes = 8, .registers = 16, .ports = 2, .l2_bytes = 1 << 18};
+  const kiln_machine any = {.lanes = 8,
+                            .registers = 16,
+                            .ports = 2,
+                            .l1_bytes = 1 << 15,
+                            .l2_bytes = 1 << 18,
+                            .line_bytes = 64};
   const kiln_schedule s = choose_tiles(fn, &any, scratch);
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
