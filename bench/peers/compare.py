@@ -1,11 +1,12 @@
 """compare.py BUILD [--suite suite.py] [--models a,b] [--threads N] [--seconds S] [--rounds R] [--write]
+[--table WORD]
 
 Whole networks in Kiln, PyTorch eager, ONNX Runtime and OpenVINO, on the same weights and inputs, in
 one run. The runtimes take turns: in each round every one of them runs every model for S seconds; a
 figure is the median over the rounds of each round's median, beside it the lowest and highest of
 them. Answers are compared before anything is timed. Run it with a Python that has torch,
 torchvision, onnxruntime, onnxscript and openvino (`--install FOLDER` makes one); pinned, say by
-`taskset -c 1`. --write puts the table into docs/performance.md.
+`taskset -c 1`. --write puts the table into docs/performance.md, --table into that of another machine.
 """
 import argparse
 import importlib.util
@@ -122,6 +123,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--table", default="", help="of which machine: avx2; the first one's if not said")
     args = parser.parse_args()
     if args.install:
         return install(args.install)
@@ -164,8 +166,9 @@ def main():
     text = "\n".join(lines)
     print(text)
     if args.write:
-        page.write("<!-- figures of compare.py, threads %d -->" % args.threads,
-                   "<!-- end of compare.py, threads %d -->" % args.threads, text)
+        which = "threads %d%s" % (args.threads, args.table and ", " + args.table)
+        page.write("<!-- figures of compare.py, %s -->" % which,
+                   "<!-- end of compare.py, %s -->" % which, text)
 
 
 main()
