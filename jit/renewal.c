@@ -61,7 +61,7 @@ static void lose_patience(kiln_executor *ex) {
   if (ex->patience < MOST_PATIENCE) ex->patience *= 2;
 }
 
-/* What a level may take that was never made: as long as the model's levels did. */
+/* What a level may take that was never made: as long as a kernel of the model did. */
 static uint64_t guess_level_ns(const kiln_jit *jit) {
   enum { LEAST_NS = 1000000 };
   const uint64_t count = __atomic_load_n(&jit->compiles, __ATOMIC_RELAXED);

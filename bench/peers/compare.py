@@ -6,7 +6,8 @@ one run. The runtimes take turns: in each round every one of them runs every mod
 figure is the median over the rounds of each round's median, beside it the lowest and highest of
 them. Answers are compared before anything is timed. Run it with a Python that has torch,
 torchvision, onnxruntime, onnxscript and openvino (`--install FOLDER` makes one); pinned, say by
-`taskset -c 1`. --write puts the table into docs/performance.md, --table into that of another machine.
+`taskset -c 1`. --write puts the table into docs/performance.md, with
+--table into that of another machine.
 """
 import argparse
 import importlib.util
@@ -123,7 +124,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--table", default="", help="of which machine: avx2; the first one's if not said")
+    parser.add_argument("--table", default="", help="of which machine: avx2")
     args = parser.parse_args()
     if args.install:
         return install(args.install)

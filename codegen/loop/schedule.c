@@ -270,7 +270,7 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
   return NULL;
 }
 
-static int64_t panels_of(const kiln_loop_nest *nest, const kiln_schedule_nest *s) {
+int64_t kiln__schedule_panels(const kiln_loop_nest *nest, const kiln_schedule_nest *s) {
   return (nest->extents[s->panel_loop] + s->panel - 1) / s->panel;
 }
 
@@ -308,7 +308,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   if (why) REFUSE(number, "no tile: %s", why);
   if (nest->rank + c.loops + (s->strip > 0) >= KILN_LOOP_MAX_RANK)
     REFUSE(number, "too many loops for panels");
-  if (s->strip && s->pack >= 0 && s->strip != panels_of(nest, s))
+  if (s->strip && s->pack >= 0 && s->strip != kiln__schedule_panels(nest, s))
     REFUSE(number, "b%d is packed: all of its panels are a strip, or none", s->pack);
   if (s->strip && s->prefetch) REFUSE(number, "panels are prefetched, but in strips");
   return s->pack < 0 ? NULL : verify_pack(fn, number, s, &scopes, &c);

@@ -309,9 +309,7 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
          bytes <= (double)(m->l2_bytes / 8);
 }
 
-/* Bytes of what an access reaches. */
-static double reached_bytes(const kiln_loop_fn *fn, const kiln_loop_inst *inst) {
-  const kiln_loop_buffer *b = &fn->buffers.data[inst->index];
+static double buffer_bytes(const kiln_loop_buffer *b) {
   double bytes = kiln_loop_size(b->dtype);
   for (int d = 0; d < b->rank; d++) bytes *= (double)number_or(b->sizes[d], LONG);
   return bytes;
@@ -351,7 +349,7 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst == load || !kiln_loop_is_access(inst)) continue;
-    const double cost = cost_of_bytes(reached_bytes(fn, inst), m);
+    const double cost = cost_of_bytes(buffer_bytes(&fn->buffers.data[inst->index]), m);
     inside += cost;
     outside += cost * (inst->strides[s->panel_loop] != 0 && !both ? parts : each);
   }
@@ -381,7 +379,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                               .tile = shape.rows};
   out->prefetch = wants_prefetch(nest, out, inst, m);
   if (out->pack >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
-    out->strip = (int)((columns + panel - 1) / panel);
+    out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
@@ -487,14 +485,10 @@ static bool choose_tile(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 /* Rows that go through the body together: so many that copies of panels are little beside the
  * products, and that what parts hand on stays in the second cache. */
 static int block_of(const kiln_loop_fn *fn, kiln_dim rows, int tile, const kiln_machine *m) {
-  int64_t bytes = 1, most;
-  for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++) {
-    int64_t count = kiln_loop_size(fn->buffers.data[i].dtype);
-    for (int d = 0; d < fn->buffers.data[i].rank; d++)
-      count *= number_or(fn->buffers.data[i].sizes[d], LONG);
-    bytes += count;
-  }
-  most = m->l2_bytes / bytes;
+  double bytes = 1;
+  for (int i = fn->input_count + fn->output_count; i < fn->buffers.count; i++)
+    bytes += buffer_bytes(&fn->buffers.data[i]);
+  int64_t most = (int64_t)((double)m->l2_bytes / bytes);
   most = most > MOST_ROWS ? MOST_ROWS : most < tile ? tile : most;
   if (kiln_dim_is_number(rows)) { /* as many in each */
     const int64_t blocks = (rows + most - 1) / most;

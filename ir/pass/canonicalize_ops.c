@@ -46,10 +46,8 @@ static bool to_constant_chunk(kiln_node *node) {
 /* -- Channel shuffles -- */
 
 /* What made a value that nothing else reads; NULL: another operator. */
-static kiln_node *only_maker(const kiln_ir_value *v, kiln_op_id id, kiln_op_id or_id) {
-  if (v->use_count != 1 || (!kiln_node_is(v->node, id) && !kiln_node_is(v->node, or_id)))
-    return NULL;
-  return v->node;
+static kiln_node *only_maker(const kiln_ir_value *v, kiln_op_id id) {
+  return v->use_count == 1 && kiln_node_is(v->node, id) ? v->node : NULL;
 }
 
 /* x.size(), taken apart: the node with a result for each dimension. */
@@ -64,7 +62,7 @@ static const kiln_node *sizes_of(const kiln_ir_value *size, const kiln_ir_value 
  * channels in groups or not. */
 static bool is_sizes(const kiln_ir_value *list, const kiln_node *sizes,
                      const kiln_ir_value *groups) {
-  const kiln_node *made = only_maker(list, KILN_OP_prim_ListConstruct, KILN_OP_prim_ListConstruct);
+  const kiln_node *made = only_maker(list, KILN_OP_prim_ListConstruct);
   const int more = groups != NULL, rank = sizes->output_count;
   if (!made || made->input_count != rank + more) return false;
   for (int d = 0; d < rank; d++) {
@@ -89,29 +87,30 @@ static bool turns_groups(const kiln_node *turn, int rank) {
   return (a == 1 && b == 2) || (a == 2 && b == 1);
 }
 
-/* A shuffle: its nodes from the last one on, of which `copy` may be NULL. */
+/* A shuffle: its nodes from the one before the last on, of which `copy` may be NULL. */
 typedef struct shuffle {
-  kiln_node *last, *copy, *turn, *cut;
+  kiln_node *copy, *turn, *cut;
   kiln_ir_value *x, *groups;
   int rank;
 } shuffle;
 
 /* Whether the node ends one. */
-static bool find_shuffle(kiln_node *last, shuffle *s) {
+static bool find_shuffle(const kiln_node *last, shuffle *s) {
   enum { LEAST_RANK = 3 }; /* of channel_shuffle */
   int64_t format, groups;
   if (!kiln_node_is(last, KILN_OP_view) && !kiln_node_is(last, KILN_OP_reshape)) return false;
-  *s = (shuffle){.last = last};
+  *s = (shuffle){0};
   const kiln_ir_value *whole = kiln_node_input(last, 0);
-  s->copy = only_maker(whole, KILN_OP_contiguous, KILN_OP_contiguous);
+  s->copy = only_maker(whole, KILN_OP_contiguous);
   if (!s->copy && kiln_node_is(last, KILN_OP_view)) return false;
   if (s->copy) {
     if (!kiln_ir_value_const_int(kiln_node_input(s->copy, 1), &format) || format != 0) return false;
     whole = kiln_node_input(s->copy, 0);
   }
-  s->turn = only_maker(whole, KILN_OP_transpose_int, KILN_OP_transpose_int);
+  s->turn = only_maker(whole, KILN_OP_transpose_int);
   if (!s->turn) return false;
-  s->cut = only_maker(kiln_node_input(s->turn, 0), KILN_OP_view, KILN_OP_reshape);
+  s->cut = only_maker(kiln_node_input(s->turn, 0), KILN_OP_view);
+  if (!s->cut) s->cut = only_maker(kiln_node_input(s->turn, 0), KILN_OP_reshape);
   if (!s->cut) return false;
   s->x = kiln_node_input(s->cut, 0);
   const kiln_node *list = kiln_node_input(s->cut, 1)->node;

@@ -230,6 +230,7 @@ static void gives_pages_back(void **state) {
   close(fd);
   kiln_mapping *mapping;
   assert_ok(kiln_mapping_open(mem, path, NULL, &mapping));
+  unlink(path);
   const unsigned char *data = mapping->data;
   const unsigned sum = sum_of(data, mapping->size);
   assert_int_equal(resident_kb(data), PAGES * PAGE / 1024);
@@ -241,7 +242,6 @@ static void gives_pages_back(void **state) {
   assert_int_equal(resident_kb(data), 0);
   assert_int_equal(sum_of(data, mapping->size), sum);
   kiln_owner_release(&mapping->owner);
-  unlink(path);
 }
 
 static int set_up(void **state) {
