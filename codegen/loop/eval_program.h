@@ -60,7 +60,8 @@ typedef struct eval_reduction {
   eval_reducer fns;
   eval_finder find; /* of FIND */
   eval_scanner scan;
-  eval_fn combine; /* two lanes, of columns */
+  eval_fn combine;   /* two lanes, of columns */
+  bool may_be_whole; /* one loop, whose blocks are of rows */
   size_t lanes_at, places_at;
 } eval_reduction;
 

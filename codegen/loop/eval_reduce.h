@@ -12,6 +12,10 @@ enum { LANES = KILN_REDUCE_LANES };
     (void)b, (void)c;                \
     (T)(expression);                 \
   })
+/* Of numbers that models are made of; the others are kept small. */
+#define UNROLLED_F KILN_UNROLLED
+#define UNROLLED_I
+#define UNROLLED_B
 #define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression)               \
   static inline void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, \
                                            int n) {                                             \
@@ -22,8 +26,7 @@ enum { LANES = KILN_REDUCE_LANES };
     for (; n > 0 && lane % LANES != 0; n--, lane++, p++, q++)                                   \
       l[lane % LANES] = STEP(l[lane % LANES], 0, expression);                                   \
     for (; n >= 4 * LANES; n -= 4 * LANES, p += 4 * LANES, q += 4 * LANES) {                    \
-      KILN_IVDEP                                                                                \
-      for (int j = 0; j < LANES; j++) {                                                         \
+      KILN_IVDEP UNROLLED_##class for (int j = 0; j < LANES; j++) {                             \
         T t = STEP(l[j], j, expression);                                                        \
         t = STEP(t, j + LANES, expression);                                                     \
         t = STEP(t, j + 2 * LANES, expression);                                                 \
@@ -31,8 +34,8 @@ enum { LANES = KILN_REDUCE_LANES };
       }                                                                                         \
     }                                                                                           \
     for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {                                    \
-      KILN_IVDEP                                                                                \
-      for (int j = 0; j < LANES; j++) l[j] = STEP(l[j], j, expression);                         \
+      KILN_IVDEP UNROLLED_##class for (int j = 0; j < LANES; j++) l[j] =                        \
+          STEP(l[j], j, expression);                                                            \
     }                                                                                           \
     KILN_IVDEP                                                                                  \
     for (int j = 0; j < n; j++) l[j] = STEP(l[j], j, expression);                               \
@@ -60,12 +63,12 @@ enum { LANES = KILN_REDUCE_LANES };
   static inline void fold_row_##name##_##suffix(type *l) {                                      \
     typedef type T __attribute__((unused));                                                     \
     typedef unsigned_type U __attribute__((unused));                                            \
-    FOLD(32, expression)                                                                        \
-    FOLD(16, expression)                                                                        \
-    FOLD(8, expression)                                                                         \
-    FOLD(4, expression)                                                                         \
-    FOLD(2, expression)                                                                         \
-    FOLD(1, expression)                                                                         \
+    FOLD(32, class, expression)                                                                 \
+    FOLD(16, class, expression)                                                                 \
+    FOLD(8, class, expression)                                                                  \
+    FOLD(4, class, expression)                                                                  \
+    FOLD(2, class, expression)                                                                  \
+    FOLD(1, class, expression)                                                                  \
   }                                                                                             \
   static void fold_##name##_##suffix(void *result, void *lanes, int rows) {                     \
     type *l = lanes;                                                                            \
@@ -74,25 +77,44 @@ enum { LANES = KILN_REDUCE_LANES };
       fold_row_##name##_##suffix(l);                                                            \
       ((type *)result)[r] = l[0];                                                               \
     }                                                                                           \
+  }                                                                                             \
+  static void whole_##name##_##suffix(void *result, const void *first, const void *x,           \
+                                      const void *y, int rows, int columns) {                   \
+    typedef type T __attribute__((unused));                                                     \
+    typedef unsigned_type U __attribute__((unused));                                            \
+    const T *p = x, *q = y, begin = *(const T *)first;                                          \
+    if (!((classes) & (class) & F)) return;                                                     \
+    for (int r = 0; r < rows; r++, p += columns, q += columns) {                                \
+      T l[LANES];                                                                               \
+      UNROLLED_##class for (int j = 0; j < LANES; j++) l[j] = begin;                            \
+      row_##name##_##suffix(l, p, q, 0, columns);                                               \
+      fold_row_##name##_##suffix(l);                                                            \
+      ((T *)result)[r] = l[0];                                                                  \
+    }                                                                                           \
   }
-#define FOLD(w, expression)                                       \
-  {                                                               \
-    const T *p = l + w, *q = p;                                   \
-    KILN_IVDEP                                                    \
-    for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression); \
+#define FOLD(w, class, expression)                                                            \
+  {                                                                                           \
+    const T *p = l + w, *q = p;                                                               \
+    KILN_IVDEP UNROLLED_##class for (int j = 0; j < w; j++) l[j] = STEP(l[j], j, expression); \
   }
 
 #define REDUCED_FLOAT_FI(float_expression, int_expression) float_expression
 #define REDUCED_INT_FI(float_expression, int_expression) int_expression
-#define REDUCERS_REDUCE(name, classes, eval)                               \
-  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)    \
-  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)  \
-  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)  \
-  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)   \
-  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval) \
-  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval) \
-  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval) \
-  REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)
+#define REDUCER(name, suffix)                                                 \
+  {rows_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix, \
+   whole_##name##_##suffix}
+#define REDUCERS_REDUCE(name, classes, eval)                                         \
+  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)              \
+  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)            \
+  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)            \
+  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)             \
+  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)           \
+  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)           \
+  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)           \
+  REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)            \
+  static const eval_reducer reducers_##name[EVAL_TYPE__COUNT] = {                    \
+      REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8),  REDUCER(name, i8), \
+      REDUCER(name, i16), REDUCER(name, i32), REDUCER(name, i64), REDUCER(name, b1)};
 #define REDUCERS_LEAF(name, classes, eval)
 #define REDUCERS_STORE(name, classes, eval)
 #define REDUCERS_CAST(name, classes, eval)
@@ -107,20 +129,11 @@ enum { LANES = KILN_REDUCE_LANES };
 #define REDUCERS_END(name, classes, eval)
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
 #include "codegen/loop/opcodes.def"
-#undef KILN_LOOP_OP
 #undef REDUCERS_REDUCE
-
-#define REDUCER(name, suffix) \
-  {rows_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix}
-#define REDUCERS_REDUCE(name, classes, eval)                                        \
-  [KILN_LOOP_##name] = {REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8),  \
-                        REDUCER(name, i8),  REDUCER(name, i16), REDUCER(name, i32), \
-                        REDUCER(name, i64), REDUCER(name, b1)},
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
-static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
+#define REDUCERS_REDUCE(name, classes, eval) [KILN_LOOP_##name] = reducers_##name,
+static const eval_reducer *const eval_reducers[KILN_LOOP__COUNT] = {
 #include "codegen/loop/opcodes.def"
 };
-#undef KILN_LOOP_OP
 
 /* -- Places -- */
 
@@ -136,8 +149,8 @@ static const eval_reducer eval_reducers[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
     type lanes[LANES], *b = best;                                                                \
     const type *v = x;                                                                           \
     for (int j = 0; j < LANES; j++) lanes[j] = v[0];                                             \
-    row_##extreme##_##suffix(lanes, v, v, 0, n);                                                 \
-    fold_row_##extreme##_##suffix(lanes);                                                        \
+    rows_##extreme##_##suffix(lanes, v, v, 0, 1, n);                                             \
+    fold_##extreme##_##suffix(lanes, lanes, 1);                                                  \
     const type most = lanes[0];                                                                  \
     if (first > 0 && !BETTER(most, *b, beats)) return;                                           \
     int i = 0;                                                                                   \
@@ -194,26 +207,22 @@ static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax)
 #undef REDUCERS_REDUCE
 #define REDUCERS_REDUCE(name, classes, eval)
 #undef REDUCERS_SCAN
-#define REDUCERS_SCAN(name, classes, eval)                               \
-  SCAN_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)    \
-  SCAN_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)  \
-  SCAN_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)  \
-  SCAN_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)   \
-  SCAN_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval) \
-  SCAN_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval) \
-  SCAN_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
-#include "codegen/loop/opcodes.def"
-#undef KILN_LOOP_OP
-#undef REDUCERS_SCAN
-
 #define SCANNER(name, suffix) {scan_row_##name##_##suffix, scan_columns_##name##_##suffix}
 #define REDUCERS_SCAN(name, classes, eval)                                          \
-  [KILN_LOOP_##name] = {SCANNER(name, f32), SCANNER(name, f64), SCANNER(name, u8),  \
-                        SCANNER(name, i8),  SCANNER(name, i16), SCANNER(name, i32), \
-                        SCANNER(name, i64)},
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
-static const eval_scanner eval_scanners[KILN_LOOP__COUNT][EVAL_TYPE__COUNT] = {
+  SCAN_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)               \
+  SCAN_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)             \
+  SCAN_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)             \
+  SCAN_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)              \
+  SCAN_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)            \
+  SCAN_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)            \
+  SCAN_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)            \
+  static const eval_scanner scanners_##name[EVAL_TYPE__COUNT] = {                   \
+      SCANNER(name, f32), SCANNER(name, f64), SCANNER(name, u8), SCANNER(name, i8), \
+      SCANNER(name, i16), SCANNER(name, i32), SCANNER(name, i64)};
+#include "codegen/loop/opcodes.def"
+#undef REDUCERS_SCAN
+#define REDUCERS_SCAN(name, classes, eval) [KILN_LOOP_##name] = scanners_##name,
+static const eval_scanner *const eval_scanners[KILN_LOOP__COUNT] = {
 #include "codegen/loop/opcodes.def"
 };
 #undef KILN_LOOP_OP

@@ -252,6 +252,12 @@ static int lanes_used(const running *run, const eval_inst *e) {
   return count < KILN_REDUCE_LANES ? (int)count : KILN_REDUCE_LANES;
 }
 
+/* Whether a block has all that is reduced. */
+static bool is_whole(const running *run, const eval_inst *e, const eval_reduction *r) {
+  const int64_t extent = run->extents[e->depth - 1];
+  return r->may_be_whole && extent > 0 && extent <= run->most_columns;
+}
+
 static void begin_reduction(const running *run, const eval_reduction *r) {
   const eval_inst *e = &run->nest->body[r->inst];
   const kiln_dtype dtype = run->nest->body[e->inst.args[0]].inst.dtype;
@@ -259,6 +265,7 @@ static void begin_reduction(const running *run, const eval_reduction *r) {
   char *lanes = lanes_of(run, r);
   if (r->find.row) return; /* place 0 begins */
   put_number(lanes, dtype, kiln_loop_first_f(e->inst.op), kiln_loop_first_i(e->inst.op, dtype));
+  if (is_whole(run, e, r)) return;
   copy_of(run, r->size)(lanes, 1, lanes, 0, (r->scan.row ? 1 : KILN_REDUCE_LANES) * others);
 }
 
@@ -280,7 +287,10 @@ static void run_reduction(const running *run, const eval_inst *e) {
     return;
   }
   if (!r->find.row) {
-    r->fns.rows(lanes, x, y, lane, rows, columns);
+    if (is_whole(run, e, r))
+      r->fns.whole(run->pointers[2 * r->inst], lanes, x, y, rows, columns);
+    else
+      r->fns.rows(lanes, x, y, lane, rows, columns);
     return;
   }
   for (int i = 0; i < rows; i++, x += columns * r->size)
@@ -309,6 +319,8 @@ static void end_reduction(const running *run, const eval_reduction *r) {
   const eval_copy_fn copy = copy_of(run, e->size);
   if (r->find.row) {
     copy(result, 1, places_of(run, r), 1, count_of(run, e->values));
+  } else if (is_whole(run, e, r)) {
+    ; /* folded */
   } else if (run->nest->along_body) {
     r->fns.fold(result, lanes, run->rows);
   } else {

@@ -22,6 +22,9 @@ typedef struct eval_reducer {
   /* A lane has an element for each column: row r goes to lane `lane` + r. */
   void (*columns)(void *lanes, const void *x, const void *y, int lane, int rows, int columns);
   void (*fold)(void *result, void *lanes, int rows); /* of rows: an element for each */
+  /* All of it for rows that have no other elements; lanes begin with `first`. */
+  void (*whole)(void *result, const void *first, const void *x, const void *y, int rows,
+                int columns);
 } eval_reducer;
 
 /* The place of the greatest or least: x[0] or the first row is at place `first`, the next ones at
@@ -66,7 +69,7 @@ struct kiln_eval_table {
   eval_fn select[EVAL_SIZES];
   eval_copy_fn copy[EVAL_SIZES];
   eval_transpose_fn transpose[EVAL_SIZES];
-  const eval_reducer (*reducers)[EVAL_TYPE__COUNT]; /* of opcodes of rule REDUCE */
-  const eval_finder (*finders)[EVAL_TYPE__COUNT];   /* argmax, argmin */
-  const eval_scanner (*scanners)[EVAL_TYPE__COUNT]; /* of opcodes of rule SCAN */
+  const eval_reducer *const *reducers;            /* of opcodes of rule REDUCE */
+  const eval_finder (*finders)[EVAL_TYPE__COUNT]; /* argmax, argmin */
+  const eval_scanner *const *scanners;            /* of opcodes of rule SCAN */
 };

@@ -24,6 +24,14 @@
 #define KILN_IVDEP _Pragma("GCC ivdep")
 #endif
 
+/* Eight steps of the loop that follows have no jump between them: what short ones carry stays in
+ * registers. */
+#if defined(__clang__)
+#define KILN_UNROLLED _Pragma("clang loop unroll_count(8)")
+#else
+#define KILN_UNROLLED _Pragma("GCC unroll 8")
+#endif
+
 /* GCC's vectoriser makes vfmaddsub of complex products, although -ffp-contract=off forbids it: what
  * follows is left scalar, up to KILN_ISA_SCALAR_END. */
 #if defined(__GNUC__) && !defined(__clang__)
