@@ -351,9 +351,8 @@ static size_t add_reduction(eval_nest *nest, const sorted *s, const kiln_eval_ta
   } else {
     const kiln_loop_opcode op = kiln_loop_multiplies(e->inst.op) ? KILN_LOOP_sum : e->inst.op;
     r->fns = table->reducers[e->inst.op][r->type];
-    r->fns.fold = table->reducers[op][r->type].fold;
-    r->may_be_whole = nest->along_body && r->type <= EVAL_TYPE_F64 && op == e->inst.op &&
-                      e->inst.index == 1 && nest->body[open].innermost;
+    r->may_be_whole = nest->along_body && r->type <= EVAL_TYPE_F64 && e->inst.index == 1 &&
+                      nest->body[open].innermost;
     r->combine = table->ops[op][r->type];
   }
   r->lanes_at = at;

@@ -16,7 +16,10 @@ enum { LANES = KILN_REDUCE_LANES };
 #define UNROLLED_F KILN_UNROLLED
 #define UNROLLED_I
 #define UNROLLED_B
-#define REDUCE_FNS(name, classes, suffix, type, unsigned_type, class, expression)               \
+/* Of two lanes: those of a sum of products are added. */
+#define FOLDED_1(expression) expression
+#define FOLDED_2(expression) a + b
+#define REDUCE_FNS(name, arity, classes, suffix, type, unsigned_type, class, expression)        \
   static inline void row_##name##_##suffix(void *lanes, const void *x, const void *y, int lane, \
                                            int n) {                                             \
     typedef type T __attribute__((unused));                                                     \
@@ -63,12 +66,12 @@ enum { LANES = KILN_REDUCE_LANES };
   static inline void fold_row_##name##_##suffix(type *l) {                                      \
     typedef type T __attribute__((unused));                                                     \
     typedef unsigned_type U __attribute__((unused));                                            \
-    FOLD(32, class, expression)                                                                 \
-    FOLD(16, class, expression)                                                                 \
-    FOLD(8, class, expression)                                                                  \
-    FOLD(4, class, expression)                                                                  \
-    FOLD(2, class, expression)                                                                  \
-    FOLD(1, class, expression)                                                                  \
+    FOLD(32, class, FOLDED_##arity(expression))                                                 \
+    FOLD(16, class, FOLDED_##arity(expression))                                                 \
+    FOLD(8, class, FOLDED_##arity(expression))                                                  \
+    FOLD(4, class, FOLDED_##arity(expression))                                                  \
+    FOLD(2, class, FOLDED_##arity(expression))                                                  \
+    FOLD(1, class, FOLDED_##arity(expression))                                                  \
   }                                                                                             \
   static void fold_##name##_##suffix(void *result, void *lanes, int rows) {                     \
     type *l = lanes;                                                                            \
@@ -103,34 +106,35 @@ enum { LANES = KILN_REDUCE_LANES };
 #define REDUCER(name, suffix)                                                 \
   {rows_##name##_##suffix, columns_##name##_##suffix, fold_##name##_##suffix, \
    whole_##name##_##suffix}
-#define REDUCERS_REDUCE(name, classes, eval)                                         \
-  REDUCE_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)              \
-  REDUCE_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)            \
-  REDUCE_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)            \
-  REDUCE_FNS(name, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)             \
-  REDUCE_FNS(name, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)           \
-  REDUCE_FNS(name, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)           \
-  REDUCE_FNS(name, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)           \
-  REDUCE_FNS(name, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)            \
+#define REDUCERS_REDUCE(name, arity, classes, eval)                                  \
+  REDUCE_FNS(name, arity, classes, f32, float, float, F, REDUCED_FLOAT_##eval)       \
+  REDUCE_FNS(name, arity, classes, f64, double, double, F, REDUCED_FLOAT_##eval)     \
+  REDUCE_FNS(name, arity, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)     \
+  REDUCE_FNS(name, arity, classes, i8, int8_t, uint32_t, I, REDUCED_INT_##eval)      \
+  REDUCE_FNS(name, arity, classes, i16, int16_t, uint32_t, I, REDUCED_INT_##eval)    \
+  REDUCE_FNS(name, arity, classes, i32, int32_t, uint32_t, I, REDUCED_INT_##eval)    \
+  REDUCE_FNS(name, arity, classes, i64, int64_t, uint64_t, I, REDUCED_INT_##eval)    \
+  REDUCE_FNS(name, arity, classes, b1, uint8_t, uint32_t, B, REDUCED_INT_##eval)     \
   static const eval_reducer reducers_##name[EVAL_TYPE__COUNT] = {                    \
       REDUCER(name, f32), REDUCER(name, f64), REDUCER(name, u8),  REDUCER(name, i8), \
       REDUCER(name, i16), REDUCER(name, i32), REDUCER(name, i64), REDUCER(name, b1)};
-#define REDUCERS_LEAF(name, classes, eval)
-#define REDUCERS_STORE(name, classes, eval)
-#define REDUCERS_CAST(name, classes, eval)
-#define REDUCERS_SAME(name, classes, eval)
-#define REDUCERS_COMPARE(name, classes, eval)
-#define REDUCERS_SELECT(name, classes, eval)
-#define REDUCERS_CHECK(name, classes, eval)
-#define REDUCERS_GATHER(name, classes, eval)
-#define REDUCERS_FIND(name, classes, eval)
-#define REDUCERS_SCAN(name, classes, eval)
-#define REDUCERS_OPEN(name, classes, eval)
-#define REDUCERS_END(name, classes, eval)
-#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) REDUCERS_##rule(name, classes, eval)
+#define REDUCERS_LEAF(name, arity, classes, eval)
+#define REDUCERS_STORE(name, arity, classes, eval)
+#define REDUCERS_CAST(name, arity, classes, eval)
+#define REDUCERS_SAME(name, arity, classes, eval)
+#define REDUCERS_COMPARE(name, arity, classes, eval)
+#define REDUCERS_SELECT(name, arity, classes, eval)
+#define REDUCERS_CHECK(name, arity, classes, eval)
+#define REDUCERS_GATHER(name, arity, classes, eval)
+#define REDUCERS_FIND(name, arity, classes, eval)
+#define REDUCERS_SCAN(name, arity, classes, eval)
+#define REDUCERS_OPEN(name, arity, classes, eval)
+#define REDUCERS_END(name, arity, classes, eval)
+#define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) \
+  REDUCERS_##rule(name, arity, classes, eval)
 #include "codegen/loop/opcodes.def"
 #undef REDUCERS_REDUCE
-#define REDUCERS_REDUCE(name, classes, eval) [KILN_LOOP_##name] = reducers_##name,
+#define REDUCERS_REDUCE(name, arity, classes, eval) [KILN_LOOP_##name] = reducers_##name,
 static const eval_reducer *const eval_reducers[KILN_LOOP__COUNT] = {
 #include "codegen/loop/opcodes.def"
 };
@@ -205,10 +209,10 @@ static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax)
     }                                                                                         \
   }
 #undef REDUCERS_REDUCE
-#define REDUCERS_REDUCE(name, classes, eval)
+#define REDUCERS_REDUCE(name, arity, classes, eval)
 #undef REDUCERS_SCAN
 #define SCANNER(name, suffix) {scan_row_##name##_##suffix, scan_columns_##name##_##suffix}
-#define REDUCERS_SCAN(name, classes, eval)                                          \
+#define REDUCERS_SCAN(name, arity, classes, eval)                                   \
   SCAN_FNS(name, classes, f32, float, float, F, REDUCED_FLOAT_##eval)               \
   SCAN_FNS(name, classes, f64, double, double, F, REDUCED_FLOAT_##eval)             \
   SCAN_FNS(name, classes, u8, uint8_t, uint32_t, I, REDUCED_INT_##eval)             \
@@ -221,7 +225,7 @@ static const eval_finder eval_finders[2][EVAL_TYPE__COUNT] = {FINDER_ROW(argmax)
       SCANNER(name, i16), SCANNER(name, i32), SCANNER(name, i64)};
 #include "codegen/loop/opcodes.def"
 #undef REDUCERS_SCAN
-#define REDUCERS_SCAN(name, classes, eval) [KILN_LOOP_##name] = scanners_##name,
+#define REDUCERS_SCAN(name, arity, classes, eval) [KILN_LOOP_##name] = scanners_##name,
 static const eval_scanner *const eval_scanners[KILN_LOOP__COUNT] = {
 #include "codegen/loop/opcodes.def"
 };
