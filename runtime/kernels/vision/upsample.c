@@ -228,6 +228,12 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
         for (; i < end; i++, to += inner) {                                                        \
           const int64_t *place = t->places + i * t->count;                                         \
           const double *weight = t->weights + i * t->count;                                        \
+          if (inner == 1) {                                                                        \
+            type sum = from[place[0]] * (type)weight[0];                                           \
+            for (int64_t k = 1; k < t->count; k++) sum += from[place[k]] * (type)weight[k];        \
+            *to = sum;                                                                             \
+            continue;                                                                              \
+          }                                                                                        \
           for (int64_t c = 0; c < inner; c++)                                                      \
             to[c] = from[place[0] * inner + c] * (type)weight[0];                                  \
           for (int64_t k = 1; k < t->count; k++) {                                                 \
