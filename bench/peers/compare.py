@@ -1,21 +1,25 @@
 """compare.py BUILD [--suite suite.py] [--models a,b] [--threads N] [--seconds S] [--rounds R] [--write]
 [--table WORD]
 
-Whole networks in Kiln, PyTorch eager, ONNX Runtime and OpenVINO, on the same weights and inputs, in
-one run. The runtimes take turns: in each round every one of them runs every model for S seconds; a
-figure is the median over the rounds of each round's median, beside it the lowest and highest of
-them. Answers are compared before anything is timed. Run it with a Python that has torch,
-torchvision, onnxruntime, onnxscript and openvino (`--install FOLDER` makes one); pinned, say by
-`taskset -c 1`. --write puts the table into docs/performance.md, with
---table into that of another machine.
+Whole networks in Kiln, PyTorch eager, torch.compile (inductor with freezing, warm), ONNX Runtime and
+OpenVINO, on the same weights and inputs, in one run. The runtimes take turns: in each round every
+one of them runs every model for S seconds; a figure is the median over the rounds of each round's
+median, beside it the lowest and highest of them. Answers are compared before anything is timed. Run
+it with a Python that has torch, torchvision, onnxruntime, onnxscript and openvino and a C++ compiler
+(`--install FOLDER` makes one); pinned, say by `taskset -c 1`. --write puts the table into
+docs/performance.md, with --table into that of another machine.
 """
 import argparse
 import importlib.util
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no workers beside what is timed
+os.environ["TORCHINDUCTOR_FREEZING"] = "1"  # weights are constants, as for the others
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 import page  # noqa: E402
@@ -60,6 +64,11 @@ class Torch:
     def __call__(self):
         with self.torch.inference_mode():
             return self.module(*self.inputs).numpy()
+
+
+class Compiled(Torch):
+    def __init__(self, torch, module, inputs):
+        super().__init__(torch, torch.compile(module), inputs)
 
 
 class Ort:
@@ -139,12 +148,13 @@ def main():
         path = os.path.join(folder, name)
         arrays = [t.numpy() for t in inputs]
         peers = {"PyTorch": Torch(torch, module, inputs),
+                 "torch.compile": Compiled(torch, module, inputs),
                  "ONNX Runtime": Ort(path + ".onnx", arrays, args.threads),
                  "OpenVINO": OpenVino(path + ".onnx", arrays, args.threads)}
         kiln = Kiln(args.build, path, args.threads, args.seconds)
         want = peers["PyTorch"]()
-        for peer in ("ONNX Runtime", "OpenVINO"):
-            check(name, peer, peers[peer](), want)
+        for peer, call in peers.items():
+            check(name, peer, call(), want)
         check(name, "Kiln", kiln.answer(torch, path + "_answer.pt"), want)
         runners[name] = (kiln, peers)
         figures[name] = {"Kiln": [], "first": [], **{peer: [] for peer in peers}}
@@ -155,15 +165,19 @@ def main():
             figures[name]["first"].append(ours["load_ms"] + ours["first_ms"])
             for peer, call in peers.items():
                 figures[name][peer].append(page.median(call, args.seconds) * 1e3)
-    columns = ["Kiln", "PyTorch", "ONNX Runtime", "OpenVINO"]
+    columns = ["Kiln", *peers]
+    ratios = {name: statistics.median(f["Kiln"]) / min(statistics.median(f[p]) for p in peers)
+              for name, f in figures.items()}
     lines = ["%d thread%s, batch 1, milliseconds: the median of %d rounds, and the rounds' range. "
-             "torch %s." % (args.threads, "s" if args.threads > 1 else "", args.rounds,
-                            torch.__version__), "",
-             "| model | %s | Kiln: load and first call |" % " | ".join(columns),
-             "|---" * (len(columns) + 2) + "|"]
+             "Kiln to the best: %.2f in the geometric mean. torch %s."
+             % (args.threads, "s" if args.threads > 1 else "", args.rounds,
+                math.exp(statistics.fmean(math.log(r) for r in ratios.values())),
+                torch.__version__), "",
+             "| model | %s | Kiln to the best | Kiln: load and first call |" % " | ".join(columns),
+             "|---" * (len(columns) + 3) + "|"]
     for name, f in figures.items():
-        lines.append("| %s | %s | %s |" % (name, " | ".join(page.cell(f[c]) for c in columns),
-                                           page.cell(f["first"])))
+        lines.append("| %s | %s | %.2f | %s |" % (name, " | ".join(page.cell(f[c]) for c in columns),
+                                                  ratios[name], page.cell(f["first"])))
     text = "\n".join(lines)
     print(text)
     if args.write:
