@@ -10,6 +10,7 @@
 #include "codegen/loop/schedule.h"
 #include "codegen_support.h"
 #include "runtime/pack.h"
+#include "test/unit/sweep.h"
 
 enum { PATH = 512, FILE_BYTES = 1 << 17, MOST_MOVES = 64 };
 
@@ -543,6 +544,45 @@ static void goes_on_without_a_folder(void **state) {
   assert_non_null(strstr(last_warning, "nothing is kept"));
 }
 
+/* -- Lack of memory -- */
+
+/* What fails, the rules' schedule serves: there is no complaint. */
+static kiln_status *tune_in(kiln_env *env, void *fn) {
+  kiln_codegen *codegen;
+  env->log.level[KILN_LOG_warn] = 0;
+  KILN_TRY(kiln_flags_set(&env->flags, "autotune", f.env->flags.autotune == 1 ? "on" : "use"));
+  KILN_TRY(kiln_flags_set(&env->flags, "autotune_dir", folder));
+  KILN_TRY(kiln_codegen_create(env, &codegen));
+  (void)kiln_codegen_tune(codegen, fn, NULL, true);
+  kiln_codegen_destroy(codegen);
+  return NULL;
+}
+
+static void survives_lack_of_memory(void **state) {
+  enum { SAMPLES = 12 };
+  (void)state;
+  kiln_loop_fn *fn = parse_loop(&f, softmax, true, NULL);
+  plant(fn, "schedule {\n nest 0: vector l 8\n}\n");
+  assert_ok(kiln_flags_set(&f.env->flags, "autotune", "use"));
+  sweep_env(tune_in, fn, true);
+  remove_all();
+  assert_ok(kiln_flags_set(&f.env->flags, "autotune", "on"));
+  kiln_env *env;
+  assert_ok(kiln_env_create(NULL, &env));
+  const size_t before = kiln_mem_bytes(env->mem);
+  kiln_mem_fail_at(env->mem, 0);
+  assert_ok(tune_in(env, fn));
+  const uint64_t requests = kiln_mem_fail_at(env->mem, 0);
+  for (uint64_t i = 0; i < SAMPLES; i++) {
+    remove_all();
+    kiln_mem_fail_at(env->mem, 1 + i * requests / SAMPLES);
+    kiln_status_destroy(tune_in(env, fn));
+    kiln_mem_fail_at(env->mem, 0);
+    assert_int_equal(kiln_mem_bytes(env->mem), before);
+  }
+  kiln_env_destroy(env);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
@@ -560,6 +600,7 @@ int main(void) {
       TEST(trusts_only_its_user),
       TEST(goes_on_without_a_folder),
       TEST(searches_once_for_threads),
+      TEST(survives_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
