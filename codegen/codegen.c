@@ -447,7 +447,7 @@ kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) {
   bool found = false;
-  if (backend == KILN_BACKEND_LLVM && codegen->env->flags.autotune != KILN__TUNE_OFF)
+  if (backend == KILN_BACKEND_LLVM && codegen->tuner.mode != KILN__TUNE_OFF)
     KILN_TRY(compile_found(codegen, fn, out_reason, out_code, out_made, &found));
   if (found) return NULL;
   return kiln_codegen_compile_ruled(codegen, fn, backend, out_reason, out_code, out_made);
@@ -482,7 +482,7 @@ static void free_bytes(void *arg) {
 
 /* Where the schedule comes from, if autotune is on. */
 static void tell_origin(const kiln_codegen *codegen, const kiln_tuned *about, kiln_text *text) {
-  if (codegen->env->flags.autotune == KILN__TUNE_OFF) return;
+  if (codegen->tuner.mode == KILN__TUNE_OFF) return;
   if (!about->is_known || about->best_ns == about->rule_ns) {
     kiln_text_puts(text, about->is_known ? "; the rules', " : "; the rules'\n");
     if (about->is_known)

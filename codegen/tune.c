@@ -24,11 +24,13 @@ static const uint64_t kernel_ns = UINT64_C(2000000000); /* of a search */
 void kiln__tuner_init(kiln__tuner *t, kiln_env *env, const kiln_machine *machine) {
   *t = (kiln__tuner){.env = env,
                      .machine = machine,
+                     .mode = env->flags.autotune,
+                     .exact = env->flags.exact,
                      .maker = getpid(),
                      .left_ns = (uint64_t)env->flags.autotune_time * 1000000};
   pthread_mutex_init(&t->lock, NULL);
   kiln_job_lock_init(&t->searching);
-  if (env->flags.autotune != KILN__TUNE_OFF) kiln__store_folder(t);
+  if (t->mode != KILN__TUNE_OFF) kiln__store_folder(t);
 }
 
 void kiln__tuner_deinit(kiln__tuner *t) {
@@ -90,7 +92,7 @@ void kiln__tuner_forget(kiln__tuner *t, kiln_digest kernel) {
 bool kiln__tuner_find(kiln__tuner *t, const kiln_loop_fn *fn, kiln_digest kernel, kiln_arena *arena,
                       kiln_schedule *out_schedule, kiln_tuned *out_about) {
   *out_about = (kiln_tuned){0};
-  if (t->env->flags.autotune == KILN__TUNE_OFF) return false;
+  if (t->mode == KILN__TUNE_OFF) return false;
   const kiln__tuned *k = look(t, kernel, out_about);
   if (!out_about->is_known) return false;
   kiln_status *status = kiln_schedule_parse(kiln_str_from(k->text), fn, arena, out_schedule);
@@ -102,7 +104,7 @@ bool kiln__tuner_find(kiln__tuner *t, const kiln_loop_fn *fn, kiln_digest kernel
 kiln_tuned kiln_codegen_tuned(kiln_codegen *codegen, kiln_digest kernel) {
   kiln__tuner *t = kiln__codegen_tuner(codegen);
   kiln_tuned about = {0};
-  if (t->env->flags.autotune != KILN__TUNE_OFF) (void)look(t, kernel, &about);
+  if (t->mode != KILN__TUNE_OFF) (void)look(t, kernel, &about);
   return about;
 }
 
@@ -301,7 +303,7 @@ static kiln_status *find_or_search(search *s, bool may_search) {
   } else {
     warn(t, status, "a schedule is not used");
   }
-  if (t->env->flags.autotune == KILN__TUNE_USE) return remember_none(s);
+  if (t->mode == KILN__TUNE_USE) return remember_none(s);
   if (!may_search) return NULL; /* a later job may */
   return t->left_ns > 0 ? search_once(s) : remember_none(s);
 }
@@ -334,7 +336,7 @@ static bool contracts(const kiln_loop_fn *fn) {
 uint64_t kiln_codegen_tune(kiln_codegen *codegen, const kiln_loop_fn *fn, const int64_t *symbols,
                            bool may_search) {
   kiln__tuner *t = kiln__codegen_tuner(codegen);
-  if (t->env->flags.autotune == KILN__TUNE_OFF || (t->env->flags.exact && contracts(fn))) return 0;
+  if (t->mode == KILN__TUNE_OFF || (t->exact && contracts(fn))) return 0;
   kiln_budget *budget = kiln_budget_current();
   const uint64_t begin = kiln_now_ns(), allowed = may_search ? 2 * kernel_ns : 0;
   const bool ends = budget && budget->deadline_ns;

@@ -37,6 +37,8 @@ typedef struct kiln__tuned {
 typedef struct kiln__tuner {
   kiln_env *env;               /* borrowed */
   const kiln_machine *machine; /* borrowed */
+  int mode;                    /* the flag, as it was when the context was made */
+  bool exact;                  /* that flag, too */
   pid_t maker;
   pthread_mutex_t lock; /* of the slots; for moments */
   kiln__tuned *slots[KILN__TUNE_SLOTS];
