@@ -122,6 +122,7 @@ typedef struct search {
   kiln_schedule schedule;          /* the best */
   kiln_digest texts[MOST_TRIED + 1];
   int tried;
+  double rule_ns; /* of the last turns of the rules'; 0: none yet */
 } search;
 
 static void end_search(void *arg) {
@@ -155,6 +156,7 @@ static kiln_status *try_one(search *s, const kiln_schedule *schedule) {
   kiln__duel duel = {0};
   kiln_status *status = open_runner(s, schedule, &s->other);
   if (!status) status = kiln__runner_duel(best_of(s), &s->other, ROUNDS, s->until_ns, &duel);
+  if (!status && best_of(s) == &s->rules) s->rule_ns = duel.a_ns;
   if (!status && duel.b_wins) {
     kiln__runner_close(&s->best);
     s->best = s->other;
@@ -190,7 +192,8 @@ static kiln_status *decide(search *s, const kiln_schedule *rules, kiln_tuned *ou
   *out = (kiln_tuned){.is_known = true, .tried = s->tried};
   if (s->best.probe)
     KILN_TRY(kiln__runner_duel(&s->rules, &s->best, LAST_ROUNDS, kiln_now_ns() + kernel_ns, &duel));
-  out->rule_ns = (int64_t)(duel.a_ns > 0 ? duel.a_ns : s->rules.call_ns);
+  if (duel.a_ns > 0) s->rule_ns = duel.a_ns;
+  out->rule_ns = (int64_t)(s->rule_ns > 0 ? s->rule_ns : s->rules.call_ns);
   out->best_ns = duel.b_wins ? (int64_t)duel.b_ns : out->rule_ns;
   if (!duel.b_wins) s->schedule = *rules;
   return NULL;
