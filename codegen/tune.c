@@ -17,7 +17,7 @@ enum {
   LAST_ROUNDS = 21,
   MOST_CALL_NS = 50000000 /* what a call takes: more is not measured */
 };
-static const uint64_t kernel_ns = UINT64_C(2000000000); /* of a search */
+static const uint64_t kernel_ns = UINT64_C(3000000000); /* of a search */
 
 /* -- What is known -- */
 
@@ -214,6 +214,8 @@ static kiln_status *search_in(search *s, const kiln_schedule *rules, kiln_tuned 
   const kiln_str text = kiln_schedule_print(rules, s->arena);
   s->texts[0] = kiln_digest_bytes(text.data, text.len);
   while (higher) KILN_TRY(climb(s, &higher));
+  if (s->tried == 0 && kiln_now_ns() > s->until_ns)
+    return KILN_ERROR(KILN_UNSUPPORTED, "there is no time for it");
   return decide(s, rules, out);
 }
 

@@ -100,7 +100,8 @@ kiln_status *kiln__runner_open(kiln__runner *runner, kiln__probe *probe,
                                kiln_compiled *code) KILN_MUST_USE;
 void kiln__runner_close(kiln__runner *runner);
 /* Both in turns, `rounds` times or until then: median nanoseconds of a call. Whether b is faster by
- * more than what turns of one differ in. KILN_LIMIT and KILN_CANCELLED of the thread's budget. */
+ * 3 % in half of the turns, and at all in three quarters of them: what slows down both, for a
+ * while, decides nothing. KILN_LIMIT and KILN_CANCELLED of the thread's budget. */
 typedef struct kiln__duel {
   double a_ns, b_ns;
   bool b_wins;

@@ -10,12 +10,13 @@ enum {
   MOST_BYTES = 1 << 28,  /* of a kernel's tensors */
   MOST_PACKED = 1 << 26, /* of all copies of what is packed */
   SAMPLE_NS = 150000,    /* that a turn takes at least */
+  SLOW_NS = 2000000,     /* of a call: fewer turns do */
   MOST_CALLS = 1 << 14,  /* of a turn */
   ROUNDS = 32,           /* at most */
   FEW_ROUNDS = 3,        /* after which one that is far slower is given up */
   INDEX = 16             /* below which integers are that nobody checks */
 };
-static const double NOISE = 0.97, HOPELESS = 1.08;
+static const double NOISE = 0.97, HOPELESS = 1.03;
 
 /* -- Arguments -- */
 
@@ -285,36 +286,38 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of 3 turns and more; sorted. The middle, and between what half of them lie. */
+/* The least, and what half of the numbers and three quarters are at most. */
 typedef struct summary {
-  double least, low, middle, high;
+  double least, middle, high;
 } summary;
-static summary summarise(const double *turns, int count) {
+static summary summarise(const double *numbers, int count) {
   double sorted[ROUNDS];
-  memcpy(sorted, turns, sizeof *sorted * (size_t)count);
+  memcpy(sorted, numbers, sizeof *sorted * (size_t)count);
   qsort(sorted, (size_t)count, sizeof *sorted, by_size);
-  return (summary){sorted[0], sorted[count / 4], sorted[count / 2], sorted[count - 1 - count / 4]};
+  return (summary){sorted[0], sorted[count / 2], sorted[count - 1 - count / 4]};
 }
 
 kiln_status *kiln__runner_duel(kiln__runner *a, kiln__runner *b, int rounds, uint64_t until_ns,
                                kiln__duel *out) {
-  double as[ROUNDS], bs[ROUNDS];
-  summary of_a = {0}, of_b = {0};
+  double as[ROUNDS], bs[ROUNDS], ratios[ROUNDS];
+  summary of_a = {0}, of_b = {0}, ratio = {0};
   const double call = a->call_ns < b->call_ns ? a->call_ns : b->call_ns;
   const double most = (double)SAMPLE_NS / call;
   const int calls = most<1 ? 1 : most>(double) MOST_CALLS ? MOST_CALLS : (int)most;
+  if (call > (double)SLOW_NS) rounds = rounds / 2 + 1;
   if (rounds > ROUNDS) rounds = ROUNDS;
   for (int i = 0; i < rounds; i++) {
     if (i % 2) bs[i] = turn(b, calls);
     as[i] = turn(a, calls);
     if (i % 2 == 0) bs[i] = turn(b, calls);
+    ratios[i] = bs[i] / as[i];
     KILN_TRY(kiln_budget_check(kiln_budget_current(), 0)); /* else something was left out */
     if (i + 1 < FEW_ROUNDS) continue;
     of_a = summarise(as, i + 1);
     of_b = summarise(bs, i + 1);
-    if (kiln_now_ns() > until_ns || of_b.least > HOPELESS * of_a.middle) break;
+    ratio = summarise(ratios, i + 1);
+    if (kiln_now_ns() > until_ns || ratio.least > HOPELESS) break;
   }
-  *out = (kiln__duel){of_a.middle, of_b.middle,
-                      of_b.middle < NOISE * of_a.middle && of_b.high < of_a.low};
+  *out = (kiln__duel){of_a.middle, of_b.middle, ratio.middle < NOISE && ratio.high < 1};
   return NULL;
 }
