@@ -32,7 +32,7 @@ typedef struct teller {
   void *user;
 } teller;
 
-enum { NUMBER = 32 };
+enum { NUMBER = 32, SCHEDULE = 96 };
 
 #define ROW(t, ...) KILN__ROW((t)->row, (t)->user, __VA_ARGS__)
 
@@ -59,16 +59,26 @@ kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_fn row, v
   return NULL;
 }
 
+static const char *schedule_of(char text[SCHEDULE], const kiln_tuned *tuned) {
+  const double rules = (double)tuned->rule_ns * 1e-3, best = (double)tuned->best_ns * 1e-3;
+  *text = 0;
+  if (tuned->is_known && tuned->best_ns == tuned->rule_ns)
+    snprintf(text, SCHEDULE, "the rules', %.2f us: the best of %d", rules, tuned->tried);
+  else if (tuned->is_known)
+    snprintf(text, SCHEDULE, "autotune's, %.2f us for %.2f us", best, rules);
+  return text;
+}
+
 static void tell_group(void *user, const kiln_jit_group_words *g) {
-  char line[NUMBER];
+  char line[NUMBER], schedule[SCHEDULE];
   ROW((const teller *)user, g->name, g->operators, g->shapes, file_of(g->loc),
-      line_of(line, g->loc));
+      line_of(line, g->loc), schedule_of(schedule, &g->tuned));
 }
 
 kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
   teller t = {row, user};
-  ROW(&t, "name", "operators", "shapes", "file", "line");
+  ROW(&t, "name", "operators", "shapes", "file", "line", "schedule");
   kiln_jit_each_group(model->jit, tell_group, &t);
   return NULL;
 }

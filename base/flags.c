@@ -135,6 +135,7 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
   int64_t integer;
   double number;
   int index;
+  bool on;
   switch (info->type) {
     case KILN_FLAG_BOOL: return parse_bool(value, field);
     case KILN_FLAG_INT:
@@ -153,6 +154,7 @@ static bool parse_value(const kiln_flag_info *info, const char *value, void *fie
       return true;
     case KILN_FLAG_ENUM:
       index = find_word(info->words, value);
+      if (index < 0 && parse_bool(value, &on)) index = find_word(info->words, on ? "on" : "off");
       if (index < 0) return false;
       *(int *)field = index;
       return true;

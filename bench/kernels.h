@@ -20,6 +20,7 @@ typedef struct bench {
   kiln_env *env;
   kiln_codegen *codegen;
   const char *schedule; /* NULL: the rules' */
+  const char *folder;   /* of schedules that are searched for; NULL: none are */
   kiln_machine machine;
   double peak;
 } bench;
@@ -34,11 +35,11 @@ static inline kiln_schedule bench_schedule(const bench *b, const kiln_loop_fn *f
   return schedule;
 }
 
-/* Takes [--isa NAME] [--machine TEXT] [--schedule TEXT]; gives the number of the first argument
- * behind them. */
+/* Takes [--isa NAME] [--machine TEXT] [--schedule TEXT] [--autotune FOLDER]; gives the number of
+ * the first argument behind them. */
 static inline int bench_open(bench *b, int argc, char **argv) {
-  char isa[64] = "KILN_ISA=native",
-       machine[256] = "KILN_MACHINE=", *const options[] = {isa, machine, NULL};
+  char isa[64] = "KILN_ISA=native", machine[256] = "KILN_MACHINE=", tune[] = "KILN_AUTOTUNE=off",
+       folder[300] = "KILN_AUTOTUNE_DIR=", *const options[] = {isa, machine, tune, folder, NULL};
   int at = 1;
   *b = (bench){0};
   for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
@@ -46,6 +47,11 @@ static inline int bench_open(bench *b, int argc, char **argv) {
     if (strcmp(argv[at], "--machine") == 0)
       snprintf(machine, sizeof machine, "KILN_MACHINE=%s", argv[at + 1]);
     if (strcmp(argv[at], "--schedule") == 0) b->schedule = argv[at + 1];
+    if (strcmp(argv[at], "--autotune") == 0) b->folder = argv[at + 1];
+  }
+  if (b->folder) {
+    memcpy(strchr(tune, '=') + 1, "on", sizeof "on");
+    snprintf(folder, sizeof folder, "KILN_AUTOTUNE_DIR=%s", b->folder);
   }
   expect(kiln_env_create_with(NULL, options, &b->env));
   expect(kiln_codegen_create(b->env, &b->codegen));

@@ -13,6 +13,7 @@
 #include "codegen/loop/schedule.h"
 #include "codegen/object.h"
 #include "codegen/process.h"
+#include "codegen/tune.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/pack.h"
 
@@ -36,6 +37,7 @@ struct kiln_codegen {
   int jobs;           /* atomic: under way; while there are any, processes live */
   uint64_t memory;    /* atomic: that a process may take; 0: no limit */
   kiln__cache cache;
+  kiln__tuner tuner;
   kiln_pack_store *packs;
 };
 
@@ -66,6 +68,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
   kiln__cache_init(&codegen->cache, env->mem, (uint64_t)env->flags.code_cache);
+  kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
   *out_codegen = codegen;
   return NULL;
 }
@@ -74,6 +77,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln_mem *mem = codegen->env->mem;
   kiln__cache_deinit(&codegen->cache);
+  kiln__tuner_deinit(&codegen->tuner);
   kiln_pack_store_destroy(codegen->packs);
   for (worker *w = codegen->workers, *next; w; w = next) {
     next = w->next;
@@ -241,6 +245,15 @@ void kiln_codegen_end(kiln_codegen *codegen) {
   kiln_job_lock_give(&codegen->lock);
 }
 
+/* -- Schedules that were found -- */
+
+kiln__tuner *kiln__codegen_tuner(kiln_codegen *codegen) { return &codegen->tuner; }
+
+static kiln_digest digest_of(const kiln_loop_fn *fn, kiln_arena *scratch) {
+  const kiln_str text = kiln_loop_print(fn, scratch);
+  return kiln_digest_bytes(text.data, text.len);
+}
+
 /* -- Kernels -- */
 
 kiln_compiled *kiln_compiled_retain(kiln_compiled *kernel) {
@@ -391,14 +404,61 @@ static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out
   return status;
 }
 
-kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
-                                  kiln_backend backend, kiln_reason *out_reason,
-                                  kiln_compiled **out_code, bool *out_made) {
+kiln_status *kiln_codegen_compile_ruled(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                        kiln_backend backend, kiln_reason *out_reason,
+                                        kiln_compiled **out_code, bool *out_made) {
   kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
   const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, scratch);
   llvm_job job = make_job(codegen, fn, backend == KILN_BACKEND_LLVM ? &schedule : NULL,
                           KILN__LLVM_OBJECT, scratch);
   kiln_status *status = obtain(&job, backend, out_reason, out_code, out_made);
+  kiln_arena_destroy(scratch);
+  return status;
+}
+
+/* With what was found by measuring; *out_found: whether anything was. Where it does not compile the
+ * rules' does. */
+static kiln_status *compile_found(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                  kiln_reason *out_reason, kiln_compiled **out_code, bool *out_made,
+                                  bool *out_found) {
+  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
+  kiln_schedule schedule;
+  kiln_tuned about;
+  const kiln_digest kernel = digest_of(fn, scratch);
+  *out_found = kiln__tuner_find(&codegen->tuner, fn, kernel, scratch, &schedule, &about);
+  kiln_status *status = NULL;
+  if (*out_found) {
+    llvm_job job = make_job(codegen, fn, &schedule, KILN__LLVM_OBJECT, scratch);
+    status = obtain(&job, KILN_BACKEND_LLVM, out_reason, out_code, out_made);
+  }
+  if (status && !kiln_status_ends(status)) {
+    KILN_LOG(&codegen->env->log, warn, 1, "autotune: a schedule is not used: %s",
+             kiln_status_report(status));
+    kiln_status_destroy(status);
+    status = NULL;
+    *out_found = false;
+    kiln__tuner_forget(&codegen->tuner, kernel);
+  }
+  kiln_arena_destroy(scratch);
+  return status;
+}
+
+kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                  kiln_backend backend, kiln_reason *out_reason,
+                                  kiln_compiled **out_code, bool *out_made) {
+  bool found = false;
+  if (backend == KILN_BACKEND_LLVM && codegen->tuner.mode != KILN__TUNE_OFF)
+    KILN_TRY(compile_found(codegen, fn, out_reason, out_code, out_made, &found));
+  if (found) return NULL;
+  return kiln_codegen_compile_ruled(codegen, fn, backend, out_reason, out_code, out_made);
+}
+
+kiln_status *kiln__codegen_make(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                const kiln_schedule *schedule, kiln_compiled **out_code) {
+  kiln_reason reason;
+  kiln_arena *scratch = kiln_arena_scoped(codegen->env->mem);
+  llvm_job job = make_job(codegen, fn, schedule, KILN__LLVM_OBJECT, scratch);
+  kiln_status *status = compile(&job, KILN_BACKEND_LLVM, &reason, out_code);
   kiln_arena_destroy(scratch);
   return status;
 }
@@ -420,20 +480,29 @@ static void free_bytes(void *arg) {
   kiln_mem_free(job->codegen->env->mem, job->bytes, job->size);
 }
 
-kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
-                               kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
+/* Where the schedule comes from, if autotune is on. */
+static void tell_origin(const kiln_codegen *codegen, const kiln_tuned *about, kiln_text *text) {
+  if (codegen->tuner.mode == KILN__TUNE_OFF) return;
+  if (!about->is_known || about->best_ns == about->rule_ns) {
+    kiln_text_puts(text, about->is_known ? "; the rules', " : "; the rules'\n");
+    if (about->is_known)
+      kiln_text_printf(text, "%.2f us: the best of %d that autotune tried\n",
+                       (double)about->rule_ns * 1e-3, about->tried);
+    return;
+  }
+  kiln_text_printf(text, "; autotune's, %.2f us; the rules' take %.2f us\n",
+                   (double)about->best_ns * 1e-3, (double)about->rule_ns * 1e-3);
+}
+
+static kiln_status *dump_code(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                              const kiln_schedule *schedule, kiln_codegen_stage stage,
+                              kiln_arena *arena, kiln_str *out_text) {
   static const kiln__llvm_product products[] = {[KILN_STAGE_LLVM] = KILN__LLVM_IR,
                                                 [KILN_STAGE_ASM] = KILN__LLVM_ASM,
                                                 [KILN_STAGE_PTX] = KILN__LLVM_PTX};
-  const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, arena);
   kiln_reason reason;
-  if (stage == KILN_STAGE_SCHEDULE) {
-    *out_text = kiln_schedule_print(&schedule, arena);
-    if (out_text->len == 0) *out_text = KILN_STR("; as it stands\n");
-    return NULL;
-  }
   const bool of_cpu = stage != KILN_STAGE_PTX;
-  llvm_job job = make_job(codegen, fn, of_cpu ? &schedule : NULL, products[stage], arena);
+  llvm_job job = make_job(codegen, fn, of_cpu ? schedule : NULL, products[stage], arena);
   KILN_TRY(run_llvm(&job, &reason));
   kiln_cleanup freeing;
   kiln_scope_defer(&freeing, free_bytes, &job);
@@ -441,4 +510,32 @@ kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
   kiln_scope_undefer(&freeing);
   free_bytes(&job);
   return NULL;
+}
+
+static kiln_status *dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                         const kiln_schedule *schedule, const kiln_tuned *about,
+                         kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
+  if (stage != KILN_STAGE_SCHEDULE) return dump_code(codegen, fn, schedule, stage, arena, out_text);
+  kiln_text text = kiln_text_in(arena);
+  const kiln_str words = kiln_schedule_print(schedule, arena);
+  tell_origin(codegen, about, &text);
+  kiln_text_put(&text, words.len ? words : KILN_STR("; as it stands\n"));
+  *out_text = kiln_text_str(&text);
+  return NULL;
+}
+
+kiln_status *kiln_codegen_dump_ruled(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                     kiln_codegen_stage stage, kiln_arena *arena,
+                                     kiln_str *out_text) {
+  const kiln_schedule schedule = kiln_schedule_choose(fn, &codegen->machine, arena);
+  return dump(codegen, fn, &schedule, &(kiln_tuned){0}, stage, arena, out_text);
+}
+
+kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                               kiln_codegen_stage stage, kiln_arena *arena, kiln_str *out_text) {
+  kiln_schedule schedule;
+  kiln_tuned about;
+  if (!kiln__tuner_find(&codegen->tuner, fn, digest_of(fn, arena), arena, &schedule, &about))
+    return kiln_codegen_dump_ruled(codegen, fn, stage, arena, out_text);
+  return dump(codegen, fn, &schedule, &about, stage, arena, out_text);
 }

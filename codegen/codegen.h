@@ -62,6 +62,26 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) KILN_MUST_USE;
 
+/* -- Schedules that are found by measuring (the flag autotune; codegen/tune.h) -- */
+
+/* Of a kernel of LLVM's. */
+typedef struct kiln_tuned {
+  bool is_known; /* there was a search, in this process or another; else the rules' serves */
+  int tried;     /* schedules */
+  int64_t rule_ns, best_ns; /* a call with the rules' schedule, and with the one that serves; they
+                             * are alike where the rules' was the best */
+} kiln_tuned;
+
+/* Before the kernel is compiled: looks for what was found, and with `search`, where the flag says
+ * so, searches, which takes up to seconds: kernels are compiled and run. `symbols`: sizes that it
+ * is measured at; NULL: it has none, or they are not known, and nothing is searched. Gives the
+ * nanoseconds that it took, by which the deadline of the thread's budget is moved. What fails, the
+ * rules' schedule serves. */
+uint64_t kiln_codegen_tune(kiln_codegen *codegen, const kiln_loop_fn *fn, const int64_t *symbols,
+                           bool search);
+/* What is known of the kernel whose canonical loop IR has that digest. */
+kiln_tuned kiln_codegen_tuned(kiln_codegen *codegen, kiln_digest kernel);
+
 /* -- To kernels -- */
 
 /* `env` is borrowed and outlives the codegen and all its kernels. */
@@ -85,6 +105,10 @@ bool kiln_codegen_llvm_is_open(const kiln_codegen *codegen);
 kiln_status *kiln_codegen_compile(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                   kiln_backend backend, kiln_reason *out_reason,
                                   kiln_compiled **out_code, bool *out_made) KILN_MUST_USE;
+/* The same with the schedule that the rules choose, whatever was found. */
+kiln_status *kiln_codegen_compile_ruled(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                        kiln_backend backend, kiln_reason *out_reason,
+                                        kiln_compiled **out_code, bool *out_made) KILN_MUST_USE;
 /* The same, of LLVM, with that schedule, which is legal, instead of the one that the rules choose.
  */
 struct kiln_schedule;
@@ -106,3 +130,7 @@ typedef enum kiln_codegen_stage {
 kiln_status *kiln_codegen_dump(kiln_codegen *codegen, const kiln_loop_fn *fn,
                                kiln_codegen_stage stage, kiln_arena *arena,
                                kiln_str *out_text) KILN_MUST_USE;
+/* The same of a kernel that kiln_codegen_compile_ruled has made. */
+kiln_status *kiln_codegen_dump_ruled(kiln_codegen *codegen, const kiln_loop_fn *fn,
+                                     kiln_codegen_stage stage, kiln_arena *arena,
+                                     kiln_str *out_text) KILN_MUST_USE;

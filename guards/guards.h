@@ -65,6 +65,9 @@ typedef struct kiln_guard_checks {
 
 /* On guards of symbols, and on groups behind them: the orders that hold, "s0 <= 64". */
 #define KILN_ATTR_WHERE "where"
+/* On a group behind a guard with symbols: what these are now, an int64_t each, by their number; in
+ * the memory of the graph that the guard was put into, and no part of its text. */
+#define KILN_ATTR_NOW "now"
 
 /* Those of a prim::TypeCheck. */
 kiln_guard_checks kiln_guard_checks_of(kiln_arena *arena, const kiln_node *check);

@@ -106,6 +106,18 @@ static void say_orders(builder *b, kiln_node *node) {
   kiln_node_set_str(node, KILN_ATTR_WHERE, kiln_text_str(&text));
 }
 
+static void say_symbols(builder *b) {
+  const kiln_symbols *s = b->region->symbols;
+  if (!s || s->count == 0) return;
+  int64_t *now = KILN_NEW_ARRAY(b->graph->arena, int64_t, s->count);
+  for (int i = 0; i < s->count; i++) now[i] = s->all[i].now;
+  for (int i = 0; i < b->region->parts.count; i++) {
+    kiln_node *part = b->region->parts.data[i];
+    if (kiln_node_is(part, KILN_OP_prim_TensorExprGroup))
+      kiln_node_set_pointer(part, KILN_ATTR_NOW, now);
+  }
+}
+
 static kiln_node *create_check(builder *b) {
   const kiln_guard_checks *list = &b->region->checks;
   const kiln_op_id id =
@@ -195,6 +207,7 @@ void kiln__region_build(kiln_region *region) {
     if (kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup))
       say_orders(&b, region->parts.data[i]);
   }
+  say_symbols(&b);
   for (int i = 0; i < region->parts.count; i++) {
     const kiln_node *n = region->parts.data[i];
     for (int k = 0; k < n->output_count; k++) give_out(&b, kiln_node_output(n, k));

@@ -453,6 +453,8 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
   info->where = kiln_arena_str(j->arena, kiln_node_str(node, KILN_ATTR_WHERE)).data;
+  const kiln_attr *now = kiln_node_attr(node, KILN_ATTR_NOW);
+  info->symbols = now ? now->u.pointer : NULL;
   info->runs = info->slot->runs;
   kiln_group_tell(info, j->arena);
   kiln_node_set_pointer(node, KILN_ATTR_INFO, info);
@@ -470,7 +472,7 @@ static void find_groups(kiln_compile_job *j, kiln_block *block) {
 /* The group as loop IR. */
 static kiln_status *lower(kiln_compile_job *j, kiln_group_info *g) {
   const uint64_t until = j->allowance->groups_until_ns;
-  const bool late = until && kiln_now_ns() > until;
+  const bool late = until && kiln_now_ns() > until + j->tune_ns;
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
   if (late && j->allowance->is_limited && j->ex->tries + 1 < KILN__MAX_TRIES) {
     return KILN_ERROR(KILN_LIMIT, "the groups took too long"); /* a later job finds their kernels */
@@ -483,13 +485,17 @@ static kiln_status *lower(kiln_compile_job *j, kiln_group_info *g) {
   return NULL;
 }
 
-/* Its kernel. Without one it is interpreted as it stands. */
+/* Its kernel. Without one it is interpreted as it stands. A call with limits has no time for
+ * searches. */
 static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   kiln_jit *jit = j->jit;
   const kiln_budget *budget = kiln_budget_current();
-  const bool made = g->loops && kiln_group_compile(&jit->env, jit->codegen, g);
+  const bool search = !j->allowance->is_limited;
+  const bool made = g->loops && kiln_group_compile(&jit->env, jit->codegen, g, search);
+  if (search) j->tune_ns += g->tune_ns;
   g->loops = NULL;
   g->graph = NULL;
+  g->symbols = NULL;
   kiln_arena_reset(j->loops);
   if (g->code) {
     j->kernel_count++;

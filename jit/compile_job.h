@@ -57,7 +57,8 @@ typedef struct kiln_compile_job {
   kiln_executor_list executors; /* of regions and forks */
   kiln_group_list groups;
   int group_count, kernel_count;
-  int slot_count; /* of the root's, that were looked at */
+  uint64_t tune_ns; /* that searches for schedules took, beside the limit on compiling */
+  int slot_count;   /* of the root's, that were looked at */
   KILN_VEC(kiln_jit_refusal) refusals;
 } kiln_compile_job;
 

@@ -65,18 +65,30 @@ static void hash_loops(kiln_env *env, kiln_group_info *info) {
 
 static void forget(void *status) { kiln_status_destroy(status); }
 
-static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
-                            bool *out_made) {
+/* What is left beside Winograd's kernels goes over rows, as the rules' schedule cuts them. */
+static kiln_status *compile_loops(kiln_env *env, struct kiln_codegen *codegen,
+                                  kiln_group_info *info, bool search, bool *out_made) {
   const kiln_backend backend = (kiln_backend)env->flags.codegen;
-  kiln_status *status =
-      kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
+  if (info->is_winograd)
+    return kiln_codegen_compile_ruled(codegen, info->loops, backend, &info->reason, &info->code,
+                                      out_made);
+  if (backend == KILN_BACKEND_LLVM)
+    info->tune_ns = kiln_codegen_tune(codegen, info->loops, info->symbols, search);
+  KILN_TRY(
+      kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made));
+  info->tuned = kiln_codegen_tuned(codegen, info->code->digest);
+  return NULL;
+}
+
+static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
+                            bool search, bool *out_made) {
+  kiln_status *status = compile_loops(env, codegen, info, search, out_made);
   if (!status && info->is_winograd && !kiln__winograd_fits(&info->winograd, &info->code->info)) {
     kiln_compiled_release(info->code); /* its schedule cuts something else than rows */
     info->code = NULL;
     info->is_winograd = false;
     KILN_TRY(lower(info, info->graph, info->loops->arena, &info->reason, &info->loops));
-    status =
-        kiln_codegen_compile(codegen, info->loops, backend, &info->reason, &info->code, out_made);
+    status = compile_loops(env, codegen, info, search, out_made);
   }
   if (status) { /* what was lowered can be looked at */
     kiln_cleanup forgetting;
@@ -91,14 +103,15 @@ static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_gr
   return NULL;
 }
 static kiln_status *try_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
-                                bool *out_made) {
-  KILN_PROTECT(compile(env, codegen, info, out_made));
+                                bool search, bool *out_made) {
+  KILN_PROTECT(compile(env, codegen, info, search, out_made));
 }
 
-bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info) {
+bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
+                        bool search) {
   bool made = false;
   const uint64_t began = kiln_timeline_now(env->timeline);
-  kiln_status *status = try_compile(env, codegen, info, &made);
+  kiln_status *status = try_compile(env, codegen, info, search, &made);
   if (status) {
     fail(env, info, status);
     return false;
@@ -305,13 +318,14 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
 /* -- Text -- */
 
 /* Where there is no PTX the text says why. */
-static kiln_status *dump_code(struct kiln_codegen *codegen, const kiln_loop_fn *fn,
+static kiln_status *dump_code(struct kiln_codegen *codegen, const kiln_loop_fn *fn, bool ruled,
                               kiln_jit_stage stage, kiln_arena *arena, kiln_str *out_text) {
   const kiln_codegen_stage of = stage == KILN_JIT_STAGE_SCHEDULE ? KILN_STAGE_SCHEDULE
                                 : stage == KILN_JIT_STAGE_LLVM   ? KILN_STAGE_LLVM
                                 : stage == KILN_JIT_STAGE_ASM    ? KILN_STAGE_ASM
                                                                  : KILN_STAGE_PTX;
-  kiln_status *status = kiln_codegen_dump(codegen, fn, of, arena, out_text);
+  kiln_status *status =
+      (ruled ? kiln_codegen_dump_ruled : kiln_codegen_dump)(codegen, fn, of, arena, out_text);
   if (of != KILN_STAGE_PTX || kiln_status_code(status) != KILN_UNSUPPORTED) return status;
   *out_text = kiln_str_from(kiln_arena_printf(
       arena, "// %s: %s\n", kiln_reason_sentence(KILN_REASON_no_ptx), kiln_status_message(status)));
@@ -343,7 +357,7 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   } else if (stage == KILN_JIT_STAGE_LOOP) {
     out = kiln_loop_print(fn, scratch);
   } else {
-    KILN_TRY(dump_code(codegen, fn, stage, scratch, &out));
+    KILN_TRY(dump_code(codegen, fn, info->is_winograd, stage, scratch, &out));
   }
   kiln_text_printf(text, "%s %s %s\n", comment, info->name, info->hash);
   kiln_text_put(text, out);

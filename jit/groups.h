@@ -25,6 +25,7 @@ typedef struct kiln_group_info {
   const char *where;          /* what its guard says of the order of symbols: "s0 <= 64"; or "" */
   const char *words, *shapes; /* its operators by name, and its results: "Float(2, 3)" */
   kiln_source_loc loc;
+  const int64_t *symbols;  /* what the symbols of its loop IR are now; NULL: there are none */
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
   bool is_winograd; /* loops, and its kernel, are what is left of it */
@@ -32,7 +33,9 @@ typedef struct kiln_group_info {
   kiln_compiled *code;                    /* retained; NULL: none */
   kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;
-  uint32_t runs; /* counters: its own, and its guard's; 0: it has none */
+  uint64_t tune_ns; /* that searching for its schedule took, beside that */
+  kiln_tuned tuned; /* what is known of its schedule */
+  uint32_t runs;    /* counters: its own, and its guard's; 0: it has none */
   uint32_t hits, misses;
   struct {
     uint64_t runs, hits, misses;
@@ -50,8 +53,10 @@ void kiln_groups_release(kiln_group_list groups);
 /* Fills in `loops`, in `arena`. A failure is told in info->reason, and to the log. */
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info);
 /* Gets the kernel of what was lowered: the context's, where an equal group was compiled before
- * (then compile_ns is 0 and false is returned). Failures as above. */
-bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info);
+ * (then compile_ns is 0 and false is returned). Failures as above. `search`: whether there is time
+ * to search for its schedule. */
+bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
+                        bool search);
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(kiln_group_info *info, kiln_arena *arena);
 /* What the interpreter needs of one that has a kernel; memory in `arena`. */

@@ -10,13 +10,13 @@
  * calls of the same function: executor.h has the locks. */
 #pragma once
 
+#include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "ir/reason.h"
 #include "ir/unit.h"
 #include "runtime/plan.h"
 
 typedef struct kiln_jit kiln_jit;
-struct kiln_codegen; /* codegen/codegen.h: one for each context */
 
 /* `env`, `unit` and `codegen` are borrowed and outlive the jit; `flags` are copied: a model keeps
  * the settings that it was loaded with. `codegen` NULL: nothing is fused. */
@@ -67,6 +67,7 @@ uint64_t kiln_jit_calls(kiln_jit *jit);
 typedef struct kiln_jit_group_words {
   const char *name, *operators, *shapes; /* "mul, relu 2 times", "Float(2, 3)" */
   kiln_source_loc loc;
+  kiln_tuned tuned; /* its kernel's schedule */
 } kiln_jit_group_words;
 void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
                          void *user);

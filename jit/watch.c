@@ -17,7 +17,7 @@ void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_
                          void *user) {
   if (!kiln_job_lock_look(&jit->lock)) return;
   for (const kiln_group_info *g = jit->groups.first; g; g = g->next)
-    each(user, &(kiln_jit_group_words){g->name, g->words, g->shapes, g->loc});
+    each(user, &(kiln_jit_group_words){g->name, g->words, g->shapes, g->loc, g->tuned});
   kiln_job_lock_give(&jit->lock);
 }
 

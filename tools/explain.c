@@ -258,7 +258,9 @@ static void print_groups(const report *r, const kiln_model *model) {
     if (g->reason) {
       printf("; not compiled: %s\n", g->reason);
     } else {
-      printf("; compiled in %.3f ms, %.8s\n", (double)g->compile_ns * 1e-6, g->hash);
+      const char *schedule = tool_rows_cell(&r->groups, row, 5);
+      printf("; compiled in %.3f ms, %.8s%s%s\n", (double)g->compile_ns * 1e-6, g->hash,
+             *schedule ? "; schedule: " : "", schedule);
     }
   }
   free(lines);
@@ -312,6 +314,7 @@ static cJSON *groups_json(const report *r, const kiln_model *model) {
     cJSON_AddItemToObject(json, "guard_misses", tool_json_int((int64_t)g->guard_misses));
     cJSON_AddNumberToObject(json, "compile_ms", (double)g->compile_ns * 1e-6);
     cJSON_AddStringToObject(json, "hash", g->hash);
+    cJSON_AddStringToObject(json, "schedule", tool_rows_cell(&r->groups, row, 5));
     cJSON_AddItemToObject(json, "reason",
                           g->reason ? cJSON_CreateString(g->reason) : cJSON_CreateNull());
     cJSON_AddItemToArray(all, json);

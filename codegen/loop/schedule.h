@@ -180,6 +180,16 @@ typedef struct kiln_scheduled {
 } kiln_scheduled;
 kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *schedule,
                                    kiln_arena *arena);
+/* -- Beside what the rules choose -- */
+
+/* Legal schedules that differ from one in one thing (schedule_moves.c), `most` of them at most,
+ * what gains most often first; gives how many. Some may be alike. */
+int kiln_schedule_moves(const kiln_loop_fn *fn, const kiln_machine *machine,
+                        const kiln_schedule *from, int most, kiln_arena *arena, kiln_schedule *out);
+/* Why a legal schedule is not taken from a file all the same: it asks callers for other copies than
+ * the rules' does, or for far more memory; NULL: it is. */
+const char *kiln_schedule_beyond(const kiln_schedule *schedule, const kiln_schedule *rules);
+
 /* What both texts give: the kernel's text, then the schedule's. */
 kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena,
                                   kiln_scheduled *out_scheduled) KILN_MUST_USE;

@@ -61,7 +61,8 @@ KILN_API kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_
 /* -- Where time goes -- */
 
 /* Groups, in the order of kiln_model_group: rows of name, operators in words, shapes of the
- * results, file and line. */
+ * results, file and line, and what is known of its kernel's schedule from measuring (the flag
+ * autotune), or "". */
 KILN_API kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user);
 /* From now on calls of the model are timed, instruction by instruction, which costs some 50 ns
  * each. Before the first call. */
