@@ -153,8 +153,7 @@ int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_
   for (int d = 0; d < l->fn->buffers.data[buffer].rank; d++) {
     copy.sizes[d] = of.sizes[d];
     copy.strides[d] = of.strides[d];
-    if (!kiln_dim_is_number(of.sizes[d]) || !kiln_dim_is_number(of.strides[d]))
-      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+    if (!kiln_dim_is_known(sizes[d])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   }
   if (known && memcmp(known, &copy, sizeof copy) != 0)
     return kiln__lower_refuse(l, KILN_REASON_read_again);
@@ -501,7 +500,7 @@ static bool answer_want(kiln__lowering *l, kiln__lower_domain part, domain_stack
  * parts' nests: nothing is cut then. */
 static void lower_alike(kiln__lowering *l, int o) {
   const kiln_loop_buffer *like = &l->fn->buffers.data[l->fn->input_count + o];
-  kiln__lower_domain part = kiln__domain_of(like);
+  kiln__lower_domain part = kiln__domain_of(l->fn->dims, like);
   domain_stack parts = {0};
   uint32_t axes;
   bool is_cut = false;

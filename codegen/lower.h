@@ -198,7 +198,7 @@ typedef struct kiln__lower_domain {
 } kiln__lower_domain;
 /* A loop for each dimension of the buffer, from the one whose elements lie furthest apart to the
  * one whose elements are neighbours: vectors go along the last. */
-kiln__lower_domain kiln__domain_of(const kiln_loop_buffer *b);
+kiln__lower_domain kiln__domain_of(kiln_dims *dims, const kiln_loop_buffer *b);
 /* Loop k as an outer one and one of `inner` iterations. */
 void kiln__domain_split(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_dim outer,
                         kiln_dim inner);

@@ -123,10 +123,14 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
   for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed;
   for (int d = 0; d < rank && any; d++) {
     const int at = d - (rank - c->nd);
-    if (!kiln_dim_is_number(from.sizes[d]) || (at >= 0 && !kiln_dim_is_number(c->out[at])))
-      return refuse(l, KILN_REASON_dynamic_as_static);
     sizes[d] = from.sizes[d];
     if (at < 0) continue;
+    if (!kiln_dim_is_number(from.sizes[d]) || !kiln_dim_is_number(c->out[at])) {
+      if (c->transposed) return refuse(l, KILN_REASON_dynamic_as_static);
+      copy.before[d] = c->pad[at];
+      sizes[d] = kiln_dim_plus(l->fn->dims, from.sizes[d], 2 * c->pad[at]);
+      continue;
+    }
     const int64_t reach = (c->taps[at] - 1) * c->dilation[at];
     copy.before[d] = c->transposed ? reach - c->pad[at] : c->pad[at];
     copy.between[d] = c->transposed ? c->stride[at] - 1 : 0;

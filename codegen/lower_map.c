@@ -250,15 +250,17 @@ kiln__lower_domain kiln__domain_cut(kiln_dims *dims, kiln__lower_domain *part, i
   return front;
 }
 
-kiln__lower_domain kiln__domain_of(const kiln_loop_buffer *b) {
+kiln__lower_domain kiln__domain_of(kiln_dims *dims, const kiln_loop_buffer *b) {
   kiln__lower_domain domain = {.rank = b->rank, .map = {.rank = b->rank}};
   int order[KILN_LOOP_MAX_RANK];
   bool numbers = true;
   for (int d = 0; d < b->rank; d++) {
     numbers &= kiln_dim_is_number(b->strides[d]);
-    order[d] = d;
   }
-  if (numbers) kiln_loop_memory_order(b, order);
+  if (numbers)
+    kiln_loop_memory_order(b, order);
+  else if (!kiln_loop_dense_order(dims, b, order))
+    for (int d = 0; d < b->rank; d++) order[d] = d;
   for (int k = 0; k < b->rank; k++) {
     const int d = order[k];
     domain.extents[k] = b->sizes[d];

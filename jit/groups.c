@@ -289,7 +289,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
           .dtype = (kiln_dtype)type->detail->dtype,
           .rank = type->detail->rank,
           .donor = -1,
-          .contiguous = are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
+          .contiguous = !type->detail->physical &&
+                        are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
     } else {
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);

@@ -39,19 +39,26 @@ static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_T
 
 /* Channels and pixels, as PyTorch would have them without being asked. */
 static bool can_turn(const kiln_ir_value *v) {
-  int64_t strides[KILN_LOOP_MAX_RANK], pixels = 1;
-  if (!kiln_type_is_tensor(v->type) || !kiln_type_is_complete_tensor(v->type)) return false;
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
-  if (d->rank != 4 || d->physical) return false;
-  kiln_physical_strides(KILN_PHYSICAL_STRIDED, d->rank, d->sizes, strides);
-  for (int i = 2; i < d->rank; i++) pixels *= d->sizes[i];
-  return d->sizes[1] > 1 && pixels > 1 &&
-         memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+  if (d->rank != 4 || d->physical || !kiln_dim_is_number(d->sizes[1])) return false;
+  kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
+  kiln_dim step = 1;
+  for (int i = d->rank - 1; i >= 0; i--) {
+    if (d->strides[i] != step) return false;
+    step = kiln_dim_product(dims, step, d->sizes[i]);
+  }
+  return d->sizes[1] > 1 && (d->sizes[2] != 1 || d->sizes[3] != 1);
 }
+
+enum { SYMBOL = 32 /* what one stands for */ };
 
 static double numel_of(const kiln_ir_value *v) {
   double count = 1;
-  for (int i = 0; i < v->type->detail->rank; i++) count *= (double)v->type->detail->sizes[i];
+  for (int i = 0; i < v->type->detail->rank; i++) {
+    const kiln_dim size = v->type->detail->sizes[i];
+    count *= kiln_dim_is_number(size) ? (double)size : (double)SYMBOL;
+  }
   return count;
 }
 

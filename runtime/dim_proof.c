@@ -2,9 +2,9 @@
  *
  * A sum of at most MAX_MONOMIALS monomials, each atom x of them written as its least value and the
  * rest, is natural if all coefficients are. A quotient may be replaced by its bounds before that:
- * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n. What has no room is not proved. What
- * is taken for granted of order (s0 <= 64) is a natural sum as well (64 - s0), and taken from
- * others. */
+ * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n; beside Q = S//m that of S//(m n),
+ * which is Q//n, by those of Q. What has no room is not proved. What is taken for granted of order
+ * (s0 <= 64) is a natural sum as well (64 - s0), and taken from others. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -72,7 +72,8 @@ static void drop_factor(monomial *m, int at) {
 
 /* -- Quotients -- */
 
-/* A quotient in the monomial whose other factors are natural; -1: none. */
+/* A quotient in the monomial whose other factors are natural, of several the one by most; -1: none.
+ */
 static int find_quotient(const kiln_dims *dims, const monomial *m) {
   int found = -1, negative = -1;
   for (int i = 0; i < m->count; i++) {
@@ -80,10 +81,33 @@ static int find_quotient(const kiln_dims *dims, const monomial *m) {
     kiln__dim_range_of_atom(dims, m->factors[i], &least, &most);
     if (least < 0 && negative >= 0) return -1;
     if (least < 0) negative = i;
-    if (kiln_dim_is_expression(m->factors[i])) found = i;
+    if (!kiln_dim_is_expression(m->factors[i])) continue;
+    const int64_t by = kiln__dim_node_of(dims, m->factors[i])->by;
+    if (found < 0 || by > kiln__dim_node_of(dims, m->factors[found])->by) found = i;
   }
   if (negative < 0) return found;
   return kiln_dim_is_expression(m->factors[negative]) ? negative : -1;
+}
+
+/* What the quotient divides, and by what: S and m n of S//(m n); Q + b and n where the sum has
+ * Q = (S - m b)//m, of several the one by most. */
+static kiln_sum divided(const kiln_dims *dims, const polynomial *p, const kiln__dim_node *n,
+                        int64_t *out_by) {
+  kiln_sum best = n->sum;
+  *out_by = n->by;
+  for (int i = 0; i < p->count; i++) {
+    for (int k = 0; k < p->terms[i].count; k++) {
+      if (!kiln_dim_is_expression(p->terms[i].factors[k])) continue;
+      const kiln__dim_node *q = kiln__dim_node_of(dims, p->terms[i].factors[k]);
+      if (q == n || q->by < 2 || n->by % q->by != 0 || n->by / q->by >= *out_by) continue;
+      const kiln_sum apart = kiln_sum_minus(n->sum, q->sum);
+      if (!apart.known || apart.count > 0 || apart.constant % q->by != 0) continue;
+      *out_by = n->by / q->by;
+      best = (kiln_sum){
+          .known = true, .count = 1, .constant = apart.constant / q->by, .terms = {{1, q->handle}}};
+    }
+  }
+  return best;
 }
 
 /* Replaces quotients of terms below 0, or of all, by what makes the sum less. */
@@ -98,14 +122,15 @@ static void replace_quotients(const kiln_dims *dims, polynomial *p, bool all) {
     if (factor < 0) return;
     monomial m = p->terms[at];
     const kiln__dim_node *n = kiln__dim_node_of(dims, m.factors[factor]);
+    int64_t by;
+    kiln_sum bound = divided(dims, p, n, &by);
     p->terms[at] = p->terms[--p->count];
     for (int i = 0; i < p->count; i++) {
       int64_t *c = &p->terms[i].coefficient;
-      p->known &= kiln_checked_mul_i64(*c, n->by, c);
+      p->known &= kiln_checked_mul_i64(*c, by, c);
     }
     drop_factor(&m, factor);
-    kiln_sum bound = n->sum;
-    if (m.coefficient > 0) bound = kiln_sum_plus(bound, kiln_sum_number(1 - n->by));
+    if (m.coefficient > 0) bound = kiln_sum_plus(bound, kiln_sum_number(1 - by));
     p->known &= bound.known;
     add_sum(dims, p, m, &bound);
   }

@@ -89,7 +89,10 @@ enum { KILN_KERNEL_DONORS = 4 };
  *
  * Zeros may stand around and between: in each loop `before` of them, then elements with `between`
  * zeros from one to the next, then `after`. Columns that have such are all in one panel. Behind a
- * copy are bytes that kernels may read, and make nothing of. */
+ * copy are bytes that kernels may read, and make nothing of.
+ *
+ * Sizes that are known when it is called alone are those of the tensor: loop i goes over its
+ * dimension dims[i], columns over dims[rank]. */
 enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
 typedef struct kiln_kernel_pack {
   int input;
@@ -99,6 +102,9 @@ typedef struct kiln_kernel_pack {
   int64_t before[KILN_KERNEL_PACK_RANK], between[KILN_KERNEL_PACK_RANK];
   int64_t after[KILN_KERNEL_PACK_RANK];
   int64_t offset, columns, column, panel, columns_before, columns_between;
+  bool of_tensor; /* `sizes`, `strides`, `columns`, `column` and `panel` are not there */
+  int8_t dims[KILN_KERNEL_PACK_RANK];
+  int64_t columns_after;
   bool as_it_lies; /* the input's elements lie as those of the copy do: where zeros are around them
                       in memory, it is that memory */
   int transform;   /* 0; or a form of Winograd's (heavy/winograd.h): of a weight with `sizes` and

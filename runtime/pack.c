@@ -11,6 +11,20 @@
 
 /* -- Copies -- */
 
+void kiln_pack_join_columns(kiln_kernel_pack *p) {
+  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0 &&
+         p->columns_between == 0) {
+    const int d = p->rank - 1;
+    if (p->strides[d] != p->columns || p->between[d] != 0) return;
+    const int64_t there = p->sizes[d] - p->before[d] - p->after[d];
+    p->columns_before = p->before[d] * p->columns;
+    p->panel = p->sizes[d] * p->columns;
+    p->columns *= there;
+    p->sizes[d] = p->strides[d] = p->before[d] = p->after[d] = 0;
+    p->rank = d;
+  }
+}
+
 bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
   size_t bytes = (size_t)pack->item_size * (size_t)pack->panel;
   bool fits = !__builtin_mul_overflow(
@@ -108,6 +122,25 @@ static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, c
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
   char *end = copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
   (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
+}
+
+/* The pack with what only the tensor tells. */
+static kiln_kernel_pack pack_of(const kiln_kernel_pack *pack, const kiln_tensor *t) {
+  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
+  kiln_kernel_pack own = *pack;
+  if (!pack->of_tensor) return own;
+  for (int i = 0; i < pack->rank; i++) {
+    const int64_t reach = (sizes[pack->dims[i]] - 1) * (pack->between[i] + 1) + 1;
+    own.sizes[i] = pack->before[i] + reach + pack->after[i];
+    own.strides[i] = strides[pack->dims[i]];
+  }
+  const int last = pack->dims[pack->rank];
+  own.columns = sizes[last];
+  own.column = strides[last];
+  own.panel = pack->columns_before + (own.columns - 1) * (pack->columns_between + 1) + 1 +
+              pack->columns_after;
+  kiln_pack_join_columns(&own);
+  return own;
 }
 
 /* -- Transformed weights -- */
@@ -286,10 +319,10 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
     *out_data = kept->copy;
     return NULL;
   }
-  KILN_TRY(bytes_of(call, pack, out_bytes));
-  KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
-  kiln_kernel_pack same = *pack;
+  kiln_kernel_pack same = pack_of(pack, t);
   same.input = 0;
+  KILN_TRY(bytes_of(call, &same, out_bytes));
+  KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
   if (slot && !kept && kiln_memory_can_hold(t)) {
     KILN_TRY(keep(call, slot, &same, t, *out_bytes));
     kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
@@ -300,7 +333,7 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
   }
   *out_own = kiln_cache_alloc(&call->cache, *out_bytes);
   if (!*out_own) return kiln_status_oom();
-  kiln_status *status = fill(call, pack, kiln_tensor_data(t), *out_own);
+  kiln_status *status = fill(call, &same, kiln_tensor_data(t), *out_own);
   if (status) kiln_cache_free(&call->cache, *out_own, *out_bytes);
   if (status) *out_own = NULL;
   *out_data = *out_own;

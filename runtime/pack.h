@@ -13,6 +13,8 @@
 #include "runtime/kernel_abi.h"
 #include "runtime/tensor.h"
 
+/* Rows whose columns follow those of the row before, without zeros, become columns of one row. */
+void kiln_pack_join_columns(kiln_kernel_pack *pack);
 /* Bytes of a copy, with those behind it; false: more than 2^63. */
 bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes);
 /* The copy itself; `from` is the input's first element, `to` 64-byte aligned. */

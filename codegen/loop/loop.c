@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/pack.h"
+
 #define F KILN_LOOP_CLASS_F
 #define I KILN_LOOP_CLASS_I
 #define B KILN_LOOP_CLASS_B
@@ -98,19 +100,40 @@ void kiln_loop_memory_order(const kiln_loop_buffer *b, int *out_order) {
   }
 }
 
-/* Rows whose columns follow those of the row before, without zeros, are columns of one row. */
-static void join_columns(kiln_kernel_pack *p) {
-  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0 &&
-         p->columns_between == 0) {
-    const int d = p->rank - 1;
-    if (p->strides[d] != p->columns || p->between[d] != 0) return;
-    const int64_t there = p->sizes[d] - p->before[d] - p->after[d];
-    p->columns_before = p->before[d] * p->columns;
-    p->panel = p->sizes[d] * p->columns;
-    p->columns *= there;
-    p->sizes[d] = p->strides[d] = p->before[d] = p->after[d] = 0;
-    p->rank = d;
+bool kiln_loop_dense_order(kiln_dims *dims, const kiln_loop_buffer *b, int *out_order) {
+  bool taken[KILN_LOOP_MAX_RANK] = {false};
+  kiln_dim step = 1;
+  for (int i = b->rank - 1; i >= 0; i--) {
+    int found = -1;
+    for (int d = 0; d < b->rank; d++) {
+      if (taken[d] || b->strides[d] != step) continue;
+      if (found < 0 || b->sizes[found] != 1) found = d; /* one of size 1 lies within others */
+    }
+    if (found < 0) return false;
+    taken[found] = true;
+    out_order[i] = found;
+    step = kiln_dim_product(dims, step, b->sizes[found]);
+    if (!kiln_dim_is_known(step)) return false;
   }
+  return true;
+}
+
+/* Zeros behind the last element of a dimension; false: their number is not known. */
+static bool zeros_after(kiln_dims *dims, const kiln_loop_buffer *b, int d, int64_t *out_after) {
+  const kiln_sum one = kiln_sum_number(1), size = kiln_sum_of(dims, b->copy->sizes[d]);
+  const kiln_sum reach = kiln_sum_times(kiln_sum_minus(size, one), b->copy->between[d] + 1);
+  const kiln_sum end = kiln_sum_plus(reach, kiln_sum_number(b->copy->before[d] + 1));
+  const kiln_sum after = kiln_sum_minus(kiln_sum_of(dims, b->sizes[d]), end);
+  *out_after = after.constant;
+  return after.known && after.count == 0 && after.constant >= 0;
+}
+
+bool kiln_loop_is_dense_copy(kiln_dims *dims, const kiln_loop_buffer *b) {
+  int order[KILN_LOOP_MAX_RANK];
+  int64_t after;
+  bool good = kiln_loop_dense_order(dims, b, order);
+  for (int d = 0; d < b->rank; d++) good &= zeros_after(dims, b, d, &after);
+  return good;
 }
 
 /* The elements of the dimension that lies innermost are the columns of one panel. */
@@ -121,30 +144,40 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   kiln_kernel_pack pack = {
       .input = input, .item_size = kiln_loop_size(b->dtype), .rank = last, .as_it_lies = true};
   int order[KILN_LOOP_MAX_RANK];
-  kiln_loop_memory_order(b, order);
+  (void)kiln_loop_dense_order(fn->dims, b, order);
+  for (int d = 0; d < b->rank; d++)
+    pack.of_tensor |= !kiln_dim_is_number(c->sizes[d]) || !kiln_dim_is_number(c->strides[d]);
   for (int i = 0; i < b->rank; i++) {
     const int d = order[i];
-    int64_t step = c->strides[d];
+    int64_t step = c->strides[d], after = 0;
+    (void)zeros_after(fn->dims, b, d, &after);
     pack.as_it_lies &= step == b->strides[d] && !c->between[d] && !c->flipped[d];
     if (c->flipped[d]) {
       pack.offset += (c->sizes[d] - 1) * step;
       step = -step;
     }
+    if (pack.of_tensor) pack.dims[i] = (int8_t)d;
+    if (i == last) {
+      pack.columns_before = c->before[d];
+      pack.columns_between = c->between[d];
+      pack.columns_after = after;
+    } else {
+      pack.before[i] = c->before[d];
+      pack.between[i] = c->between[d];
+      pack.after[i] = after;
+    }
+    if (pack.of_tensor) continue;
     if (i == last) {
       pack.columns = c->sizes[d];
       pack.column = step;
       pack.panel = b->sizes[d];
-      pack.columns_before = c->before[d];
-      pack.columns_between = c->between[d];
-      continue;
+    } else {
+      pack.sizes[i] = b->sizes[d];
+      pack.strides[i] = step;
     }
-    pack.sizes[i] = b->sizes[d];
-    pack.strides[i] = step;
-    pack.before[i] = c->before[d];
-    pack.between[i] = c->between[d];
-    pack.after[i] = b->sizes[d] - c->before[d] - (c->sizes[d] - 1) * (c->between[d] + 1) - 1;
   }
-  join_columns(&pack);
+  if (!pack.of_tensor) kiln_pack_join_columns(&pack);
+  pack.as_it_lies &= !pack.of_tensor;
   return pack;
 }
 

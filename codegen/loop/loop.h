@@ -155,7 +155,8 @@ typedef struct kiln_loop_nest {
 
 /* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
  * between them, which whoever calls it makes. The elements of a flipped dimension
- * come last first. All are numbers, and the copy is dense: its dimensions lie in some order. */
+ * come last first. Zeros are numbers, and the copy is dense: its dimensions lie in some order.
+ * Where sizes are symbols none is flipped. */
 typedef struct kiln_loop_copy {
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];  /* of the input */
   kiln_dim before[KILN_LOOP_MAX_RANK], between[KILN_LOOP_MAX_RANK]; /* zeros */
@@ -194,6 +195,10 @@ void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes, const
 /* Its dimensions from the one whose elements lie furthest apart to the one whose lie nearest, as
  * they come where steps are alike; strides are numbers. */
 void kiln_loop_memory_order(const kiln_loop_buffer *buffer, int *out_order);
+/* The same of a buffer without gaps, of symbols too; false: it has gaps. */
+bool kiln_loop_dense_order(kiln_dims *dims, const kiln_loop_buffer *buffer, int *out_order);
+/* Whether a copy has no gaps, and zeros of a known number behind its elements. */
+bool kiln_loop_is_dense_copy(kiln_dims *dims, const kiln_loop_buffer *buffer);
 /* The input's copy as those who call the kernel make it. */
 kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input);
 /* Memory of one iteration of a nest: what it stores in one loop of its body and loads in another.

@@ -41,26 +41,29 @@ static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
  */
 static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
   const kiln_loop_copy *c = b->copy;
-  int64_t step = 1;
-  int order[KILN_LOOP_MAX_RANK];
   if (b->rank == 0) REFUSE("a copy of a number");
-  for (int d = 0; d < b->rank; d++)
-    if (!kiln_dim_is_number(b->strides[d])) REFUSE("a copy of no number");
-  kiln_loop_memory_order(b, order);
-  for (int i = b->rank - 1; i >= 0; i--) {
-    const int d = order[i];
-    const kiln_dim dims[] = {b->sizes[d],  c->sizes[d],   c->strides[d],
-                             c->before[d], c->between[d], c->flipped[d]};
-    for (size_t k = 0; k < sizeof dims / sizeof *dims; k++)
-      if (!kiln_dim_is_number(dims[k]) || dims[k] > INT64_C(1) << 40) REFUSE("a copy of no number");
-    if (c->sizes[d] == 0 || c->flipped[d] > 1) REFUSE("a copy of nothing");
-    const kiln_dim reach = kiln_dim_product(fn->dims, c->sizes[d] - 1, c->between[d] + 1);
-    if (!kiln_dim_is_known(reach) || reach >= b->sizes[d] - c->before[d])
+  for (int d = 0; d < b->rank; d++) {
+    const kiln_dim numbers[] = {c->before[d], c->between[d], c->flipped[d]};
+    const kiln_dim sizes[] = {b->sizes[d], c->sizes[d], c->strides[d]};
+    const bool symbols = !kiln_dim_is_number(c->sizes[d]) || !kiln_dim_is_number(c->strides[d]);
+    for (size_t k = 0; k < 3; k++) {
+      if (!kiln_dim_is_number(numbers[k]) || numbers[k] > KILN_DIM_MOST)
+        REFUSE("a copy of no number");
+      if (!kiln_dim_is_known(sizes[k]) || sizes[k] > KILN_DIM_MOST) REFUSE("a copy of no number");
+    }
+    if (c->sizes[d] == 0 || c->flipped[d] > !symbols) REFUSE("a copy of nothing");
+    const kiln_dim reach = kiln_dim_product(
+        fn->dims,
+        kiln_sum_dim(fn->dims,
+                     kiln_sum_minus(kiln_sum_of(fn->dims, c->sizes[d]), kiln_sum_number(1))),
+        c->between[d] + 1);
+    const kiln_sum room =
+        kiln_sum_minus(kiln_sum_of(fn->dims, b->sizes[d]), kiln_sum_number(c->before[d] + 1));
+    if (!kiln_dim_is_known(reach) ||
+        !kiln_sum_is_natural(fn->dims, kiln_sum_minus(room, kiln_sum_of(fn->dims, reach))))
       REFUSE("a copy that is smaller than what it is of");
-    if (b->strides[d] != step) REFUSE("a copy that is not contiguous");
-    step = kiln_dim_product(fn->dims, step, b->sizes[d]);
-    if (!kiln_dim_is_known(step)) REFUSE("a buffer of more than 2^63 elements");
   }
+  if (!kiln_loop_is_dense_copy(fn->dims, b)) REFUSE("a copy that is not contiguous");
   return NULL;
 }
 
