@@ -560,6 +560,13 @@ static bool follows(finder *f, kiln_node *n) {
   return false;
 }
 
+/* Whether the region goes on without the group: at a level whose sizes have varied a kernel of
+ * numbers would serve the sizes of now alone. */
+static bool passes_without(const finder *f, const kiln_node *group) {
+  const kiln_symbols *s = f->region.symbols;
+  return !f->effect && f->unproven == group && s && s->level_count > 0;
+}
+
 /* What was inferred for parts stays on them, for there it is a fact; all else is forgotten. */
 static void end_region(finder *f) {
   kiln_region *region = &f->region;
@@ -610,6 +617,12 @@ static void guard_block(guarder *g, kiln_block *block) {
       continue;
     }
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {
+      if (passes_without(&f, n)) {
+        kiln_pass_refuse(pass, n, KILN_REASON_dynamic_as_static, "");
+        next = kiln__region_dissolve(pass, n);
+        before.count = 0;
+        continue;
+      }
       const kiln_node *why = f.effect ? f.effect : f.unproven;
       kiln_pass_refuse(pass, n, f.effect ? KILN_REASON_guard_effect : KILN_REASON_guard_not_proven,
                        kiln_arena_str(pass->scratch, why->name).data);

@@ -87,3 +87,5 @@ typedef struct kiln_region {
 
 /* Puts the check, the If and the fallback into the graph. */
 void kiln__region_build(kiln_region *region);
+/* Puts the operators of a group in its place; gives the first of them. */
+kiln_node *kiln__region_dissolve(kiln_pass *pass, kiln_node *group);

@@ -95,6 +95,31 @@ static void build_fallback(builder *b) {
   kiln_node_set_graph(b->fallback, "Subgraph", b->sub);
 }
 
+kiln_node *kiln__region_dissolve(kiln_pass *pass, kiln_node *group) {
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  kiln_map copies = kiln_map_in(pass->scratch);
+  kiln_node *first = NULL;
+  for (int i = 0; i < group->input_count; i++)
+    kiln_map_set_ptr(&copies, kiln_graph_input(body, i), kiln_node_input(group, i));
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    kiln_node *copy = kiln_node_copy(group->graph, n, &copies);
+    kiln_node_insert_before(copy, group);
+    if (!first) first = copy;
+    for (int i = 0; i < n->output_count; i++) {
+      kiln_ir_value *v = copy->outputs[i];
+      if (!kiln_node_is(copy, KILN_OP_prim_Constant))
+        v->type = kiln_type_unshaped(pass->graph->types, v->type);
+      kiln_map_set_ptr(&copies, n->outputs[i], v);
+    }
+  }
+  for (int i = 0; i < group->output_count; i++)
+    kiln_ir_value_replace_uses(kiln_node_output(group, i),
+                               kiln_map_find_ptr(&copies, kiln_graph_output(body, i)));
+  if (!first) first = group->next;
+  kiln_node_destroy(group);
+  return first;
+}
+
 /* -- The check and the compiled side -- */
 
 static void say_orders(builder *b, kiln_node *node) {
