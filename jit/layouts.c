@@ -17,8 +17,10 @@
 #include "jit/layouts.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
- * windows over one channel, and that an element costs which is turned round. */
-static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01, TURN_COST = 0.3;
+ * windows over one channel, and of all where pixels are a symbol, of which rows have no tile; and
+ * that an element costs which is turned round. */
+static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01;
+static const double SYMBOL_GAIN = 0.05, TURN_COST = 0.3;
 enum { FORMAT_ROWS = 0, FORMAT_LAST = 2 }; /* PyTorch's memory formats */
 
 typedef struct laid {
@@ -91,7 +93,8 @@ static double gain_of_convolution(const kiln_node *n) {
   const kiln_tensor_detail *d = w->type->detail;
   double taps = 1;
   for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];
-  const double gain = d->sizes[1] == 1 ? CHANNEL_GAIN : taps > 1 ? WINDOW_GAIN : PIXEL_GAIN;
+  double gain = d->sizes[1] == 1 ? CHANNEL_GAIN : taps > 1 ? WINDOW_GAIN : PIXEL_GAIN;
+  if (!kiln_type_is_complete_tensor(n->outputs[0]->type)) gain += SYMBOL_GAIN;
   return numel_of(n->outputs[0]) * taps * (double)d->sizes[1] * gain;
 }
 
