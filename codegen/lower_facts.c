@@ -60,20 +60,6 @@ bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double 
   return true;
 }
 
-/* kiln_physical_strides of symbols. */
-static void find_strides(kiln_dims *dims, kiln_physical physical, int rank, kiln__lower_sizes *s) {
-  const int64_t zeros = 2 * kiln_physical_border((int)physical);
-  int order[KILN_MAX_RANK];
-  kiln_dim step = 1;
-  kiln_physical_order(physical, rank, order);
-  for (int i = rank - 1; i >= 0; i--) {
-    const int d = order[i];
-    s->strides[d] = step;
-    step = kiln_dim_product(dims, step,
-                            d >= 2 ? kiln_dim_plus(dims, s->sizes[d], zeros) : s->sizes[d]);
-  }
-}
-
 kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value) {
   const kiln_tensor_detail *d = value->type->detail;
   kiln__lower_sizes s = {{0}, {0}};
@@ -81,7 +67,8 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
     s.sizes[i] = kiln_dim_copy(l->fn->dims, d->dims, d->sizes[i]);
     s.strides[i] = kiln_dim_copy(l->fn->dims, d->dims, d->strides[i]);
   }
-  if (d->physical) find_strides(l->fn->dims, (kiln_physical)d->physical, d->rank, &s);
+  if (d->physical)
+    kiln_physical_dims(l->fn->dims, (kiln_physical)d->physical, d->rank, s.sizes, s.strides);
   return s;
 }
 

@@ -68,8 +68,8 @@ static int border_of(const kiln_ir_value *v, const kiln_block *block) {
   if (!use || use->next || use->user->block != block ||
       !kiln_node_is(use->user, KILN_OP_prim_TensorExprGroup))
     return 0;
-  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
-      !kiln_type_is_complete_tensor(v->type) || d->sizes[3] < LEAST_WIDTH ||
+  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST || !kiln_type_has_dims(v->type) ||
+      (kiln_dim_is_number(d->sizes[3]) && d->sizes[3] < LEAST_WIDTH) ||
       !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
     return 0;
   const kiln_ir_value *own = kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index);

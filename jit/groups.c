@@ -195,15 +195,20 @@ void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
 static kiln_status *describe_dims(kiln_arena *arena, const kiln_graph *graph, kiln_group *out,
                                   kiln_group_output *outputs) {
   kiln_dim all[KILN_GROUP_DIMS];
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
   int count = 0;
   for (int i = 0; i < out->output_count; i++) {
     const kiln_tensor_detail *d = kiln_graph_output(graph, i)->type->detail;
     outputs[i].first = count;
     KILN_CHECK(count + 2 * d->rank <= KILN_GROUP_DIMS);
     for (int k = 0; k < d->rank; k++) all[count++] = d->sizes[k];
-    for (int k = 0; k < d->rank; k++) all[count++] = d->strides[k];
+    if (d->physical)
+      kiln_physical_dims(dims, (kiln_physical)d->physical, d->rank, d->sizes, all + count);
+    else if (d->rank)
+      memcpy(all + count, d->strides, sizeof *all * (size_t)d->rank);
+    count += d->rank;
   }
-  out->dims = kiln_dim_program_create(arena, kiln_type_table_dims(graph->types), all, count);
+  out->dims = kiln_dim_program_create(arena, dims, all, count);
   KILN_CHECK(kiln_dim_program_room(out->dims) <= KILN_GROUP_DIMS);
   return NULL;
 }
@@ -289,6 +294,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
           .dtype = (kiln_dtype)type->detail->dtype,
           .rank = type->detail->rank,
           .donor = -1,
+          .border = kiln_physical_border(type->detail->physical),
           .contiguous = !type->detail->physical &&
                         are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
     } else {

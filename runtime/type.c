@@ -122,6 +122,19 @@ void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *size
   }
 }
 
+void kiln_physical_dims(kiln_dims *dims, kiln_physical physical, int rank, const kiln_dim *sizes,
+                        kiln_dim *out_strides) {
+  const int64_t zeros = 2 * kiln_physical_border((int)physical);
+  int order[KILN_MAX_RANK];
+  kiln_dim step = 1;
+  kiln_physical_order(physical, rank, order);
+  for (int i = rank - 1; i >= 0; i--) {
+    const kiln_dim size = sizes[order[i]];
+    out_strides[order[i]] = step;
+    step = kiln_dim_product(dims, step, order[i] >= 2 ? kiln_dim_plus(dims, size, zeros) : size);
+  }
+}
+
 void kiln_tensor_detail_strides(const kiln_tensor_detail *d, int64_t *out_strides) {
   if (d->physical) {
     kiln_physical_strides((kiln_physical)d->physical, d->rank, d->sizes, out_strides);

@@ -80,6 +80,10 @@ void kiln_physical_order(kiln_physical physical, int rank, int *out_order);
 void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *sizes,
                            int64_t *out_strides);
 
+/* The same of symbols, which are of that table. */
+void kiln_physical_dims(kiln_dims *dims, kiln_physical physical, int rank, const kiln_dim *sizes,
+                        kiln_dim *out_strides);
+
 /* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Flags: -1 unknown,
  * 0, 1. */
 enum { KILN_MAX_RANK = 64 };

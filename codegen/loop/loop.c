@@ -177,7 +177,6 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
     }
   }
   if (!pack.of_tensor) kiln_pack_join_columns(&pack);
-  pack.as_it_lies &= !pack.of_tensor;
   return pack;
 }
 
