@@ -56,10 +56,13 @@ bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out);
 bool kiln_codegen_convolves(const kiln_op *op);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
+/* What contractions multiply f32 in; as the flag matmul. */
+typedef enum kiln_factor_type { KILN_FACTORS_F32, KILN_FACTORS_BF16 } kiln_factor_type;
 /* A group's graph as loop IR, optimised and verified, in `arena`. All
  * tensors have complete types. Buffers are the tensor inputs in order, then the outputs; scalars
  * are the int, float and bool inputs in order. On failure *out_reason says why. */
-kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factors,
+                                kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) KILN_MUST_USE;
 
 /* -- To kernels -- */

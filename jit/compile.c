@@ -488,6 +488,8 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   kiln_jit *jit = j->jit;
   const kiln_budget *budget = kiln_budget_current();
   const bool made = g->loops && kiln_group_compile(&jit->env, jit->codegen, g);
+  if (g->code && kiln_group_rounds(g))
+    g->words = kiln_arena_printf(j->arena, "%s; factors in bf16", g->words);
   g->loops = NULL;
   g->graph = NULL;
   kiln_arena_reset(j->loops);

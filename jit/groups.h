@@ -27,6 +27,7 @@ typedef struct kiln_group_info {
   kiln_source_loc loc;
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
+  kiln_factor_type factors;
   bool is_winograd; /* loops, and its kernel, are what is left of it */
   kiln_group_winograd winograd;
   kiln_compiled *code;                    /* retained; NULL: none */
@@ -52,6 +53,8 @@ void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info);
 /* Gets the kernel of what was lowered: the context's, where an equal group was compiled before
  * (then compile_ns is 0 and false is returned). Failures as above. */
 bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info);
+/* Whether its loops round factors of contractions to bf16. */
+bool kiln_group_rounds(const kiln_group_info *info);
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(kiln_group_info *info, kiln_arena *arena);
 /* What the interpreter needs of one that has a kernel; memory in `arena`. */

@@ -118,8 +118,11 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   const kiln_loop_buffer *b = &fn->buffers.data[input];
   const kiln_loop_copy *c = b->copy;
   const int last = b->rank - 1;
-  kiln_kernel_pack pack = {
-      .input = input, .item_size = kiln_loop_size(b->dtype), .rank = last, .as_it_lies = true};
+  kiln_kernel_pack pack = {.input = input,
+                           .item_size = kiln_loop_size(b->dtype),
+                           .rank = last,
+                           .rounds = b->rounded,
+                           .as_it_lies = !b->rounded};
   int order[KILN_LOOP_MAX_RANK];
   kiln_loop_memory_order(b, order);
   for (int i = 0; i < b->rank; i++) {
