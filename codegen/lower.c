@@ -537,8 +537,8 @@ static void lower_outputs(kiln__lowering *l) {
   }
 }
 
-static void begin(kiln__lowering *l, kiln_arena *arena) {
-  *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena)};
+static void begin(kiln__lowering *l, kiln_arena *arena, kiln_factor_type factors) {
+  *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena), .factors = factors};
   l->buffers = kiln_map_in(arena);
   l->scalars = kiln_map_in(arena);
   l->joins = kiln_map_in(arena);
@@ -598,10 +598,10 @@ static bool has_tiles(kiln_loop_fn *fn, kiln_arena *scratch) {
 
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
-                                          kiln_mem *mem) {
+                                          kiln_factor_type factors, kiln_mem *mem) {
   kiln_arena *arena = kiln_arena_scoped(mem);
   kiln__lowering l;
-  begin(&l, arena);
+  begin(&l, arena, factors);
   lower_values(&l, inputs, input_count, outputs, output_count);
   kiln_status *status = l.reason == KILN_REASON_none ? kiln_loop_verify(l.fn) : NULL;
   if (status) l.reason = KILN_REASON_no_affine_map; /* more than the verifier can prove */
@@ -633,8 +633,7 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factor
   kiln_ir_value **values = KILN_NEW_ARRAY(arena, kiln_ir_value *, input_count + output_count + 1);
   for (int i = 0; i < input_count; i++) values[i] = kiln_graph_input(graph, i);
   for (int i = 0; i < output_count; i++) values[input_count + i] = kiln_graph_output(graph, i);
-  begin(l, arena);
-  l->factors = factors;
+  begin(l, arena, factors);
   lower_values(l, values, input_count, values + input_count, output_count);
   *out_reason = l->reason;
   if (l->reason != KILN_REASON_none)
@@ -668,7 +667,7 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
 /* Tries the node on a throw-away nest, with every input a graph input of its type. */
 static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
   kiln__lowering lowering, *l = &lowering;
-  begin(l, arena);
+  begin(l, arena, KILN_FACTORS_F32);
   add_trial_inputs(l, node);
   for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
     if (node->outputs[o]->type->kind == KILN_TYPE_LIST) continue;

@@ -32,7 +32,9 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
     if (n->prefetch) kiln_text_puts(text, ", prefetch");
     for (int i = 0; i < n->round_count; i++) kiln_text_printf(text, ", round b%d", n->rounds[i]);
     if (n->pairs) kiln_text_puts(text, ", pairs");
-    if (n->tile) kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
+    if (n->tile && n->tile_loop < 0) kiln_text_puts(text, ", tile 1");
+    if (n->tile && n->tile_loop >= 0)
+      kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
     if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
     kiln_text_putc(text, '\n');
   }
@@ -87,10 +89,22 @@ static kiln_status *parse_tile(kiln_cursor *c, int *out_loop, bool *out_in_body,
   return NULL;
 }
 
+/* Of the nest; a number alone, 1, has no loop yet. */
+static kiln_status *parse_rows(kiln_cursor *c, kiln_schedule_nest *n) {
+  bool in_body = false;
+  kiln_cursor_skip(c);
+  if (kiln_cursor_peek(c) == '1') {
+    n->tile_loop = -1;
+    return parse_number(c, "", 2, &n->tile);
+  }
+  KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
+  if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
+  return NULL;
+}
+
 /* Behind the panel's loop. */
 static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int number,
                                     kiln_schedule_nest *n) {
-  bool in_body = false;
   if (n->panel) FAIL(c, "nest %d has a schedule already", number);
   KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_PANEL + 1, &n->panel));
   if (n->panel == 0) FAIL(c, "a panel of nothing");
@@ -105,8 +119,7 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
     } else if (!n->pairs && kiln_cursor_accept(c, "pairs")) {
       n->pairs = true;
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
-      KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
-      if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
+      KILN_TRY(parse_rows(c, n));
     } else if (!n->strip && kiln_cursor_accept(c, "strip")) {
       KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
       if (n->strip == 0) FAIL(c, "a strip of nothing");
@@ -262,7 +275,7 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_inst *inst = &nest->body.data[load];
   if (inst->strides[s->panel_loop] == 0)
     REFUSE(number, "b%d is packed, but does not move with i%d", s->pack, s->panel_loop);
-  if (inst->strides[s->tile_loop] != 0)
+  if (s->tile_loop >= 0 && inst->strides[s->tile_loop] != 0)
     REFUSE(number, "b%d is packed, but moves with i%d", s->pack, s->tile_loop);
   bool numbers = is_number(inst->offset);
   for (int d = 0; d < scopes->depth[load]; d++) {
@@ -312,7 +325,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
   const char *why = kiln__find_contraction(fn, nest, &scopes, -1, &c);
   if (why) REFUSE(number, "no tile: %s", why);
-  if (nest->rank + c.loops + (s->strip > 0) + s->pairs >= KILN_LOOP_MAX_RANK)
+  if (nest->rank + c.loops + (s->strip > 0) + s->pairs + (s->tile_loop < 0) >= KILN_LOOP_MAX_RANK)
     REFUSE(number, "too many loops for panels");
   if (s->strip && s->pack >= 0 && s->strip != kiln__schedule_panels(nest, s))
     REFUSE(number, "b%d is packed: all of its panels are a strip, or none", s->pack);
@@ -569,6 +582,29 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   if (columns % s->panel) add_part(to, from, s, &p, whole, 1, 1, columns % s->panel, pack, load);
 }
 
+/* The nest with a loop of one row around it, and the schedule with the names that loops have then.
+ */
+static kiln_loop_nest *add_row(kiln_arena *arena, const kiln_loop_nest *from,
+                               kiln_schedule_nest *s) {
+  kiln_loop_nest *nest = KILN_NEW(arena, kiln_loop_nest);
+  *nest = *from;
+  memset(&nest->body, 0, sizeof nest->body);
+  nest->rank++;
+  nest->extents[0] = 1;
+  for (int d = 0; d < from->rank; d++) nest->extents[d + 1] = from->extents[d];
+  for (int i = 0; i < from->body.count; i++) {
+    kiln_loop_inst inst = from->body.data[i];
+    for (int d = KILN_LOOP_MAX_RANK - 1; d > 0; d--) inst.strides[d] = inst.strides[d - 1];
+    inst.strides[0] = 0;
+    kiln_vec_push(arena, &nest->body, inst);
+  }
+  s->tile_loop = 0;
+  s->panel_loop++;
+  if (s->vector_loop >= 0) s->vector_loop++;
+  s->parallel <<= 1;
+  return nest;
+}
+
 /* Without panels: loops of the nest are what they were, but for that of blocks, which is the last.
  */
 static void run_nest(kiln_loop_fn *to, kiln_loop_nest *nest, const kiln_schedule_nest *s) {
@@ -600,6 +636,8 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
     ordered.nests.data[i] =
         kiln__schedule_order(arena, fn->nests.data[i], &schedule->nests[i], &nests[i]);
   for (int i = 0; i < schedule->count; i++) {
+    if (nests[i].tile && nests[i].tile_loop < 0)
+      ordered.nests.data[i] = add_row(arena, ordered.nests.data[i], &nests[i]);
     out.pack_count += kiln__schedule_round(to, &ordered, i, &nests[i], packs + out.pack_count);
     if (nests[i].panel) {
       schedule_nest(to, &ordered, i, &nests[i], packs, &out.pack_count);

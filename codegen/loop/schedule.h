@@ -51,6 +51,7 @@
  *                that loop, is bf16 too. For what multiplies pairs of bf16 in one instruction
  *   tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
  *                iterations of the innermost loop that is summed over in a step
+ *   tile 1       of a nest without such a loop: it gets one of one iteration
  *
  * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
  * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels. What
@@ -152,7 +153,7 @@ typedef struct kiln_schedule_nest {
   bool prefetch;         /* of what is packed: the next panel */
   int round_count, rounds[KILN_SCHEDULE_MAX_ROUNDS]; /* inputs */
   bool pairs;                                        /* of what is packed and what is rounded */
-  int tile_loop, tile;                               /* 0: no tile */
+  int tile_loop, tile;                               /* -1: a loop of one row; 0: no tile */
   int strip;             /* panels; 0: all stand outside of the tile's loop */
   int block_loop, block; /* 0: no blocks */
   int body_count;        /* tiles of the body, in the order of the text */

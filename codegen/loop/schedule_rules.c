@@ -287,7 +287,10 @@ static bool find_sides(const kiln_loop_nest *nest, const operands *o, sides *out
     /* Windows over one channel: there is no loop that the weights alone move with. */
     if (out->row < 0) out->row = best_loop(nest, o->first & ~(1u << swapped), o->second, false);
   }
-  return (out->column >= 0 && out->row >= 0) || find_alike(nest, o, out);
+  if ((out->column >= 0 && out->row >= 0) || find_alike(nest, o, out)) return true;
+  /* One row of a product whose weight has half the bytes: reading them is what takes time. */
+  *out = (sides){.column = column, .row = -1, .load = o->second_load};
+  return column >= 0 && o->first == 0 && kiln__schedule_is_rounded(nest, o->second_load);
 }
 
 /* Bytes of an element of what is packed. */
@@ -314,8 +317,8 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
   enum { FEW_ROWS = 512, SMALL = 1 << 13 };
   const double bytes = panel_bytes(nest, load, s->panel);
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS && bytes >= (double)SMALL &&
-         bytes <= (double)(m->l2_bytes / 8);
+         (s->tile_loop < 0 || number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS) &&
+         bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -398,7 +401,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
   const tile_shape shape =
-      shape_for(columns, number_or(nest->extents[s.row], LONG), width, m, s.both);
+      shape_for(columns, s.row < 0 ? 1 : number_or(nest->extents[s.row], LONG), width, m, s.both);
   const kiln_loop_inst *inst = &nest->body.data[s.load];
   const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
   const bool lies = (inst->strides[s.column] == 1 && !halves) ||
@@ -413,7 +416,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   choose_rounds(fn, number, &o, out);
   out->pairs = wants_pairs(fn, number, m, out, arena);
   out->prefetch = wants_prefetch(nest, out, inst, m);
-  if (out->pack >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
+  if (out->pack >= 0 && s.row >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }

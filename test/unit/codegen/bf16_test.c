@@ -267,6 +267,17 @@ static void test_instruction(void **unused) {
   }
 }
 
+/* A row has a tile where its weight has half the bytes. */
+static void test_one_row(void **unused) {
+  (void)unused;
+  for (int way = F32_FACTORS; way <= BF16_FACTORS; way++) {
+    trial t;
+    open_trial(&t, &problems[2], KILN_ISA_AVX2, way);
+    expect_word(&t, KILN_STAGE_SCHEDULE, "pack b1, round b0, tile 1", way == BF16_FACTORS);
+    close_trial(&t);
+  }
+}
+
 /* That target's own rules choose them. */
 static void test_own_rules(void **unused) {
   (void)unused;
@@ -318,8 +329,8 @@ static void test_what_is_rounded(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_products), cmocka_unit_test(test_half_the_bytes),
+      cmocka_unit_test(test_products),    cmocka_unit_test(test_half_the_bytes),
       cmocka_unit_test(test_instruction), cmocka_unit_test(test_own_rules),
-      cmocka_unit_test(test_what_is_rounded)};
+      cmocka_unit_test(test_one_row),     cmocka_unit_test(test_what_is_rounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

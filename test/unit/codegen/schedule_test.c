@@ -101,6 +101,7 @@ static void test_rounded(void **unused) {
   (void)unused;
   static const char *const texts[] = {
       "schedule {\n  nest 0: panel i1 48, round b0, round b1, tile i0 4\n}\n",
+      "schedule {\n  nest 0: panel i1 48, tile 1\n}\n",
       "schedule {\n  nest 0: panel i1 48, pack b1, prefetch, round b0, pairs, tile i0 4\n}\n"};
   static const char *const wrong[][2] = {
       {"pack b1, round b1, tile i0 4", "b1 is packed and rounded"},
