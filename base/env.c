@@ -23,7 +23,8 @@ static uint64_t read_xcr0(void) {
 
 static bool has_bits(uint64_t word, uint64_t bits) { return (word & bits) == bits; }
 
-/* Exactly the features of -march=x86-64-v3 and -v4, which the kernels are compiled with. */
+/* Exactly the features of -march=x86-64-v3 and -v4, which the kernels are compiled with, and that
+ * of AVX512_BF16, which only generated code uses. */
 kiln_isa kiln_isa_detect(void) {
   const unsigned v3_leaf1_c = bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C;
   const unsigned v3_leaf7_b = bit_AVX2 | bit_BMI | bit_BMI2;
@@ -38,7 +39,9 @@ kiln_isa kiln_isa_detect(void) {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return KILN_ISA_V2;
   if (!has_bits(saved, ymm_state) || !has_bits(b, v3_leaf7_b)) return KILN_ISA_V2;
   if (!has_bits(saved, zmm_state) || !has_bits(b, v4_leaf7_b)) return KILN_ISA_AVX2;
-  return KILN_ISA_AVX512;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !has_bits(a, bit_AVX512BF16))
+    return KILN_ISA_AVX512;
+  return KILN_ISA_AVX512BF16;
 }
 
 #else
@@ -48,7 +51,7 @@ kiln_isa kiln_isa_detect(void) { return KILN_ISA_V2; }
 #endif
 
 const char *kiln_isa_name(kiln_isa isa) {
-  static const char *const names[] = {"v2", "avx2", "avx512"};
+  static const char *const names[] = {"v2", "avx2", "avx512", "avx512bf16"};
   return (unsigned)isa < KILN_ISA__COUNT ? names[isa] : "unknown";
 }
 

@@ -9,7 +9,13 @@
 #include "base/pool.h"
 #include "base/timeline.h"
 
-typedef enum kiln_isa { KILN_ISA_V2, KILN_ISA_AVX2, KILN_ISA_AVX512, KILN_ISA__COUNT } kiln_isa;
+typedef enum kiln_isa {
+  KILN_ISA_V2,
+  KILN_ISA_AVX2,
+  KILN_ISA_AVX512,
+  KILN_ISA_AVX512BF16, /* products of pairs of bf16 */
+  KILN_ISA__COUNT
+} kiln_isa;
 
 typedef struct kiln_env {
   kiln_mem *mem;

@@ -3,9 +3,11 @@
  * is measured beside it.
  *
  *   taskset -c 0 build/bench/bench_contract [--isa v2|avx2|avx512] [--machine TEXT]
- *       [--schedule TEXT] [M N K]
+ *       [--schedule TEXT] [M N K [bf16]]
  *
- * Results are compared with sums in double. Medians. Without a schedule the rules choose it. */
+ * Results are compared with sums in double. Medians. Without a schedule the rules choose it. With
+ * bf16 factors are rounded to that, and the error is mostly theirs; what callers round for each
+ * call is in the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,11 @@ static const int64_t shapes[][3] = {
 static const char kernel_text[] =
     "kernel {\n in b0: f32[%d, %d] [%d, 1]\n in b1: f32[%d, %d] [%d, 1]\n in b2: f32[%d] [1]\n"
     " out b3: f32[%d, %d] [%d, 1]\n nest [%d, %d] {\n reduce %d {\n"
-    " %%1 = load f32 b0 + 0 [%d, 0, 1]\n %%2 = load f32 b1 + 0 [0, %d, 1]\n"
-    " %%3 = contract f32 %%1, %%2 over 1\n }\n %%5 = load f32 b2 + 0 [0, 1]\n"
-    " %%6 = add f32 %%3, %%5\n %%7 = const f32 0\n %%8 = max f32 %%6, %%7\n"
-    " store f32 b3 + 0 [%d, 1], %%8\n }\n}\n";
+    " %%1 = load f32 b0 + 0 [%d, 0, 1]\n %%2 = cast %s %%1\n %%3 = cast f32 %%2\n"
+    " %%4 = load f32 b1 + 0 [0, %d, 1]\n %%5 = cast %s %%4\n %%6 = cast f32 %%5\n"
+    " %%7 = contract f32 %%3, %%6 over 1\n }\n %%9 = load f32 b2 + 0 [0, 1]\n"
+    " %%10 = add f32 %%7, %%9\n %%11 = const f32 0\n %%12 = max f32 %%10, %%11\n"
+    " store f32 b3 + 0 [%d, 1], %%12\n }\n}\n";
 
 static float *numbers(int64_t count, uint64_t seed) {
   float *out = aligned_alloc(64, ((size_t)count * sizeof *out + 63) / 64 * 64);
@@ -55,7 +58,19 @@ static double worst_of(int64_t m, int64_t n, int64_t k, const float *x, const fl
   return worst;
 }
 
-static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
+/* What of x is copied for each call; false: nothing. */
+static bool find_copy(const kiln_compiled *code, int64_t numel, kiln_kernel_pack *out,
+                      int *out_at) {
+  for (int i = 0; i < code->info.pack_count; i++) {
+    if (code->info.packs[i].input != 0) continue;
+    *out = kiln_pack_of(&code->info.packs[i], numel);
+    *out_at = i;
+    return true;
+  }
+  return false;
+}
+
+static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *factors) {
   kiln_arena *arena;
   expect(kiln_arena_create(b->env->mem, &arena));
   char text[2048];
@@ -63,7 +78,8 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
   kiln_compiled *code;
   kiln_reason reason;
   const int M = (int)m, N = (int)n, K = (int)k;
-  snprintf(text, sizeof text, kernel_text, M, K, K, N, K, K, N, M, N, N, M, N, K, K, K, N);
+  snprintf(text, sizeof text, kernel_text, M, K, K, N, K, K, N, M, N, N, M, N, K, K, factors, K,
+           factors, N);
   expect(kiln_loop_parse(kiln_str_from(text), arena, &fn));
   const kiln_schedule schedule = bench_schedule(b, fn, arena);
   expect(kiln_codegen_compile_as(b->codegen, fn, &schedule, &reason, &code));
@@ -71,13 +87,17 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k) {
         *y = numbers(m * n, 4);
   const void *data[4] = {x, w, bias, y};
   void *copies[4] = {0};
-  bench_pack(code, data, copies);
+  bench_pack(code, (const int64_t[]){m * k, n * k, n}, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
+  kiln_kernel_pack rows;
+  int at;
+  const bool copies_x = find_copy(code, m * k, &rows, &at);
   double times[TIMES];
   for (int t = -3; t < TIMES; t++) {
     const uint64_t begin = kiln_now_ns();
     int calls = 0;
     while (kiln_now_ns() - begin < 2000000 || calls == 0) {
+      if (copies_x) kiln_pack_copy(&rows, x, copies[at]);
       code->fn(&args, &code->info.work.grid);
       calls++;
     }
@@ -98,10 +118,11 @@ int main(int argc, char **argv) {
   bench b;
   const int at = bench_open(&b, argc, argv);
   if (at + 2 < argc) {
-    run(&b, atoll(argv[at]), atoll(argv[at + 1]), atoll(argv[at + 2]));
+    run(&b, atoll(argv[at]), atoll(argv[at + 1]), atoll(argv[at + 2]),
+        at + 3 < argc ? argv[at + 3] : "f32");
   } else {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-      run(&b, shapes[i][0], shapes[i][1], shapes[i][2]);
+      run(&b, shapes[i][0], shapes[i][1], shapes[i][2], "f32");
   }
   bench_close(&b);
   return 0;

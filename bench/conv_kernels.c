@@ -182,7 +182,9 @@ static void run(const bench *b, const shape *s, bool last) {
   float *image = p.last ? turned(p.x, s->channels, s->in * s->in, false) : p.x;
   const void *data[4] = {p.pad ? padded : image, p.w, p.b, p.y_kernel};
   void *copies[4] = {0};
-  bench_pack(code, data, copies);
+  const int64_t numel[] = {s->channels * (p.pad ? wide * wide : (int64_t)s->in * s->in),
+                           s->outputs * channels * s->k * s->k, s->outputs};
+  bench_pack(code, numel, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
   interpreted in = make_interpreted(&p, b->env->isa);
   double own = 1, other = 1, padding = 0;

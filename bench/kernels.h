@@ -65,14 +65,17 @@ static inline void bench_close(bench *b) {
   kiln_env_destroy(b->env);
 }
 
-/* Puts copies of what is packed into data[] and copies[], whose owner is the caller. */
-static inline void bench_pack(const kiln_compiled *code, const void **data, void **copies) {
+/* Puts copies of what is packed into data[], of so many elements each, and copies[], whose owner is
+ * the caller. */
+static inline void bench_pack(const kiln_compiled *code, const int64_t *numel, const void **data,
+                              void **copies) {
   for (int i = 0; i < code->info.pack_count; i++) {
-    const kiln_kernel_pack *pack = &code->info.packs[i];
+    const int input = code->info.packs[i].input;
+    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
     size_t bytes;
-    if (!kiln_pack_bytes(pack, &bytes)) exit(2);
+    if (!kiln_pack_bytes(&pack, &bytes)) exit(2);
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    kiln_pack_copy(pack, data[pack->input], copies[i]);
-    data[pack->input] = copies[i];
+    kiln_pack_copy(&pack, data[input], copies[i]);
+    data[input] = copies[i];
   }
 }

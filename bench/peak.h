@@ -33,7 +33,7 @@ static double bench_peak(kiln_isa isa) {
   double best = 0;
 #if defined(__x86_64__)
   for (int i = 0; i < 20; i++) {
-    const double rate = isa == KILN_ISA_AVX512 ? peak_avx512()
+    const double rate = isa >= KILN_ISA_AVX512 ? peak_avx512()
                         : isa == KILN_ISA_AVX2 ? peak_avx2()
                                                : peak_v2();
     if (rate > best) best = rate;

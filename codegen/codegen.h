@@ -37,10 +37,12 @@ bool kiln_codegen_has_lowering(const kiln_op *op);
 bool kiln_codegen_is_new(const kiln_op *op);
 /* Whether this node, with the types that its values have, can be part of a group; none: it can. */
 kiln_reason kiln_codegen_can_lower(const kiln_node *node);
+/* What contractions multiply f32 in; as the flag matmul. */
+typedef enum kiln_factor_type { KILN_FACTORS_F32, KILN_FACTORS_BF16 } kiln_factor_type;
 /* Whether a group can compute the outputs from the inputs: all its nodes together. */
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
-                                          kiln_mem *mem);
+                                          kiln_factor_type factors, kiln_mem *mem);
 /* What loop IR lacks for it (its column LACKS), or none. */
 kiln_reason kiln_codegen_lacks(const kiln_op *op);
 /* Whether its lowering is a contraction. */
@@ -59,7 +61,8 @@ bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All
  * tensors have complete types. Buffers are the tensor inputs in order, then the outputs; scalars
  * are the int, float and bool inputs in order. On failure *out_reason says why. */
-kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factors,
+                                kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) KILN_MUST_USE;
 
 /* -- Schedules that are found by measuring (the flag autotune; codegen/tune.h) -- */

@@ -536,8 +536,8 @@ static void lower_outputs(kiln__lowering *l) {
   }
 }
 
-static void begin(kiln__lowering *l, kiln_arena *arena) {
-  *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena)};
+static void begin(kiln__lowering *l, kiln_arena *arena, kiln_factor_type factors) {
+  *l = (kiln__lowering){.arena = arena, .fn = kiln_loop_create(arena), .factors = factors};
   l->buffers = kiln_map_in(arena);
   l->scalars = kiln_map_in(arena);
   l->joins = kiln_map_in(arena);
@@ -567,9 +567,8 @@ static void assume_orders(kiln__lowering *l, kiln_ir_value *const *inputs, int c
 }
 
 /* Whole nests for what is computed between the values. */
-static void lower_values(kiln__lowering *l, kiln_arena *arena, kiln_ir_value *const *inputs,
-                         int input_count, kiln_ir_value *const *outputs, int output_count) {
-  begin(l, arena);
+static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int input_count,
+                         kiln_ir_value *const *outputs, int output_count) {
   l->outputs = (const kiln_ir_value *const *)outputs;
   l->output_count = output_count;
   assume_orders(l, inputs, input_count);
@@ -598,10 +597,11 @@ static bool has_tiles(kiln_loop_fn *fn, kiln_arena *scratch) {
 
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
-                                          kiln_mem *mem) {
+                                          kiln_factor_type factors, kiln_mem *mem) {
   kiln_arena *arena = kiln_arena_scoped(mem);
   kiln__lowering l;
-  lower_values(&l, arena, inputs, input_count, outputs, output_count);
+  begin(&l, arena, factors);
+  lower_values(&l, inputs, input_count, outputs, output_count);
   kiln_status *status = l.reason == KILN_REASON_none ? kiln_loop_verify(l.fn) : NULL;
   if (status) l.reason = KILN_REASON_no_affine_map; /* more than the verifier can prove */
   kiln_status_destroy(status);
@@ -624,15 +624,16 @@ static kiln_status *drop_orders(kiln_loop_fn *fn) {
   return kiln_loop_verify(fn);
 }
 
-kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *out_reason,
-                                kiln_loop_fn **out_fn) {
+kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factors,
+                                kiln_arena *arena, kiln_reason *out_reason, kiln_loop_fn **out_fn) {
   kiln__lowering lowering, *l = &lowering;
   const int input_count = kiln_graph_input_count(graph);
   const int output_count = kiln_graph_output_count(graph);
   kiln_ir_value **values = KILN_NEW_ARRAY(arena, kiln_ir_value *, input_count + output_count + 1);
   for (int i = 0; i < input_count; i++) values[i] = kiln_graph_input(graph, i);
   for (int i = 0; i < output_count; i++) values[input_count + i] = kiln_graph_output(graph, i);
-  lower_values(l, arena, values, input_count, values + input_count, output_count);
+  begin(l, arena, factors);
+  lower_values(l, values, input_count, values + input_count, output_count);
   *out_reason = l->reason;
   if (l->reason != KILN_REASON_none)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));
@@ -665,7 +666,7 @@ static void add_trial_inputs(kiln__lowering *l, const kiln_node *node) {
 /* Tries the node on a throw-away nest, with every input a graph input of its type. */
 static kiln_reason try_node(const kiln_node *node, kiln_arena *arena) {
   kiln__lowering lowering, *l = &lowering;
-  begin(l, arena);
+  begin(l, arena, KILN_FACTORS_F32);
   add_trial_inputs(l, node);
   for (int o = 0; o < node->output_count && l->reason == KILN_REASON_none; o++) {
     if (node->outputs[o]->type->kind == KILN_TYPE_LIST) continue;

@@ -121,9 +121,10 @@ struct kiln__lowering {
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
   kiln_map gathered;         /* nodes whose index is read (lower_gather.c) */
-  bool channels_last; /* some output has that layout: convolutions read copies that have it */
-  bool copied;        /* an input has become a copy: what has read it is lowered again */
-  kiln_reason reason; /* why it failed */
+  bool channels_last;       /* some output has that layout: convolutions read copies that have it */
+  kiln_factor_type factors; /* of contractions */
+  bool copied;              /* an input has become a copy: what has read it is lowered again */
+  kiln_reason reason;       /* why it failed */
 };
 
 /* LOWER(x): the one result; LOWER_EACH(x): result `output` of several, or element `output` of the
@@ -259,6 +260,9 @@ static inline kiln_dtype kiln__lower_compute(kiln_dtype dtype) {
 }
 
 /* -- Instructions, passing on -1 -- */
+
+/* The sum of products over so many of the open loops. */
+int kiln__lower_contraction(kiln__lowering *l, int a, int b, int loops);
 
 int kiln__lower_op(kiln__lowering *l, kiln_loop_opcode op, int a, int b, int c);
 int kiln__lower_cast(kiln__lowering *l, int value, kiln_dtype dtype);

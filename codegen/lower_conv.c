@@ -222,7 +222,7 @@ static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
   }
   const int left = read_value(l, xv, x_copy, x), right = read_value(l, wv, w_copy, w);
   if (left < 0 || right < 0) return -1;
-  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, loops);
+  const int sum = kiln__lower_contraction(l, left, right, loops);
   while (loops-- > 0) kiln__lower_close(l);
   return sum;
 }

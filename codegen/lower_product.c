@@ -60,6 +60,43 @@ static int row_element(kiln__lowering *l, const kiln__rows *rows, const kiln__lo
   return kiln_loop_load(l->fn, l->nest, rows->values[0], at->offset, at->steps);
 }
 
+/* -- Sums -- */
+
+/* Whether loops of the body are open that sum up nothing: rows go through those. */
+static bool is_in_rows(const kiln_loop_nest *nest) {
+  int ended = 0;
+  for (int i = nest->body.count - 1; i >= 0; i--) {
+    const kiln_loop_opcode op = nest->body.data[i].op;
+    if (op == KILN_LOOP_end) ended++;
+    if (kiln_loop_ops[op].rule != KILN_LOOP_RULE_OPEN) continue;
+    if (ended == 0 && op != KILN_LOOP_reduce) return true;
+    ended -= ended > 0;
+  }
+  return false;
+}
+
+static bool is_input(const kiln__lowering *l, int value) {
+  const kiln_loop_inst *inst = &l->nest->body.data[value];
+  return inst->op == KILN_LOOP_load && inst->index < l->fn->input_count;
+}
+
+/* As a number of bf16 that is multiplied in f32. */
+static int rounded(kiln__lowering *l, int value) {
+  return kiln__lower_cast(l, kiln__lower_cast(l, value, KILN_DTYPE_BF16), KILN_DTYPE_F32);
+}
+
+/* Factors are rounded where callers can do it, who pack inputs: what the kernel computes, and the
+ * products of attention, which have no weight, stay as they are. */
+int kiln__lower_contraction(kiln__lowering *l, int a, int b, int loops) {
+  if (a < 0 || b < 0) return -1;
+  if (l->factors == KILN_FACTORS_BF16 && kiln__lower_dtype_of(l, a) == KILN_DTYPE_F32 &&
+      is_input(l, a) && is_input(l, b) && !is_in_rows(l->nest)) {
+    a = rounded(l, a);
+    b = rounded(l, b);
+  }
+  return kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, a, b, loops);
+}
+
 /* -- Factors -- */
 
 static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
@@ -157,7 +194,7 @@ static int contract(kiln__lowering *l, const kiln_node *node, const summed *s, k
   const int left = row ? row_element(l, row, &a->dims[last]) : kiln__lower_value(l, x, a);
   const int right = kiln__lower_value(l, y, b);
   if (left < 0 || right < 0) return -1;
-  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, s->count);
+  const int sum = kiln__lower_contraction(l, left, right, s->count);
   for (int k = 0; k < s->count; k++) kiln__lower_close(l);
   return sum;
 }
@@ -416,7 +453,7 @@ static void begin_scores(kiln__lowering *l, const kiln_node *node, kiln__rows *r
   const int left = kiln__lower_value(l, kiln_node_input(node, QUERY), a);
   const int right = kiln__lower_value(l, kiln_node_input(node, KEY), b);
   if (left < 0 || right < 0) return;
-  int score = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  int score = kiln__lower_contraction(l, left, right, 1);
   kiln__lower_close(l);
   score = OP2(mul, score, kiln__lower_const(l, kiln__lower_dtype_of(l, score), scale));
   store_row(l, rows, loop, keys, masked(l, node, &rows->kept, &row.dims[row.rank - 1], score));
@@ -487,7 +524,7 @@ KILN__LOWER(attention) {
   const int left = row_element(l, weights, &row.dims[row.rank - 1]);
   const int right = kiln__lower_value(l, kiln_node_input(node, VALUE), v);
   if (left < 0 || right < 0) return -1;
-  const int sum = kiln_loop_reduce(l->fn, l->nest, KILN_LOOP_contract, left, right, 1);
+  const int sum = kiln__lower_contraction(l, left, right, 1);
   kiln__lower_close(l);
   return sum;
 }

@@ -210,7 +210,7 @@ static kiln_status *make_packs(kiln__runner *r) {
   const kiln_kernel_info *info = &r->code->info;
   for (int i = 0; i < info->pack_count; i++) {
     size_t bytes;
-    if (info->packs[i].transform || info->packs[i].of_tensor ||
+    if (info->packs[i].transform || info->packs[i].of_tensor || info->packs[i].whole ||
         !kiln_pack_bytes(&info->packs[i], &bytes) || bytes > MOST_BYTES)
       return KILN_ERROR(KILN_UNSUPPORTED, "too much is packed");
     r->set_bytes += (bytes + 63) & ~(size_t)63;

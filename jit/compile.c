@@ -493,6 +493,8 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   const bool search = !j->allowance->is_limited;
   const bool made = g->loops && kiln_group_compile(&jit->env, jit->codegen, g, search);
   if (search) j->tune_ns += g->tune_ns;
+  if (g->code && kiln_group_rounds(g))
+    g->words = kiln_arena_printf(j->arena, "%s; factors in bf16", g->words);
   g->loops = NULL;
   g->graph = NULL;
   g->symbols = NULL;

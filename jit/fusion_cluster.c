@@ -495,7 +495,8 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small)) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
-      v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count, kiln_arena_mem(f->arena));
+      v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count,
+      (kiln_factor_type)f->pass->env->flags.matmul, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);

@@ -2,8 +2,8 @@
  *
  * The interpreter's products are as good as a kernel's where nothing is known of their factors. A
  * kernel gains where one factor is a weight, which is copied once into the order that the kernel
- * reads (runtime/pack.h): linear(x, self.weight) for x of several rows. Small ones are not worth
- * the compilation.
+ * reads (runtime/pack.h): linear(x, self.weight) for x of several rows; of one row where the copy
+ * has half the bytes (the flag matmul). Small ones are not worth the compilation.
  *
  * Two products with the rows of one going into the other, softmax(q k^T) v, gain together: the rows
  * stay in a cache. */
@@ -182,6 +182,7 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
   const bool big = products_of(n, x, of.summed) >= (double)WORTH_PRODUCTS;
   if (big) find_second(f, n);
   if (f->nodes[n->mark - 1].chain != KILN_FUSION_ALONE) return KILN_REASON_none;
-  const bool gains = big && has_weight(n) && !has_one_row(x, of.summed);
+  const bool gains =
+      big && has_weight(n) && (flags->matmul == KILN_FACTORS_BF16 || !has_one_row(x, of.summed));
   return gains ? KILN_REASON_none : KILN_REASON_product_by_kernel;
 }

@@ -16,9 +16,9 @@ static void fail(kiln_env *env, kiln_group_info *info, kiln_status *status) {
   kiln_status_destroy(status);
 }
 
-static kiln_status *try_lower(const kiln_graph *graph, kiln_arena *arena, kiln_reason *reason,
-                              kiln_loop_fn **out_fn) {
-  KILN_PROTECT(kiln_codegen_lower(graph, arena, reason, out_fn));
+static kiln_status *try_lower(const kiln_graph *graph, kiln_factor_type factors, kiln_arena *arena,
+                              kiln_reason *reason, kiln_loop_fn **out_fn) {
+  KILN_PROTECT(kiln_codegen_lower(graph, factors, arena, reason, out_fn));
 }
 
 /* Behind its guard: what that asks for is so. */
@@ -29,7 +29,7 @@ static kiln_status *lower(const kiln_group_info *info, const kiln_graph *graph, 
   int count;
   KILN_CHECK(kiln_dim_orders_parse(dims, kiln_str_from(info->where), orders, &count));
   for (int i = 0; i < count; i++) (void)kiln_dims_assume(dims, orders[i]);
-  kiln_status *status = try_lower(graph, arena, reason, out_fn);
+  kiln_status *status = try_lower(graph, info->factors, arena, reason, out_fn);
   kiln_dims_forget(dims, 0);
   return status;
 }
@@ -40,7 +40,7 @@ static kiln_status *lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info
   kiln_kernel_info about;
   if (!kiln__winograd_choose(env, info->graph, &info->winograd)) return NULL;
   const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
-  KILN_TRY(kiln_codegen_lower(rest, arena, &reason, &info->loops));
+  KILN_TRY(kiln_codegen_lower(rest, info->factors, arena, &reason, &info->loops));
   KILN_TRY(kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about));
   info->is_winograd = info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
   return NULL;
@@ -50,6 +50,7 @@ static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *
 }
 
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
+  info->factors = (kiln_factor_type)env->flags.matmul;
   kiln_status_destroy(try_rest(env, arena, info)); /* else it is lowered whole */
   if (info->is_winograd) return;
   kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
@@ -61,6 +62,22 @@ static void hash_loops(kiln_env *env, kiln_group_info *info) {
   const kiln_str text = kiln_loop_print(info->loops, scratch);
   kiln_digest_format(kiln_digest_bytes(text.data, text.len), info->hash);
   kiln_arena_destroy(scratch);
+}
+
+static bool is_bf16(const kiln_loop_nest *nest, int value) {
+  const kiln_loop_inst *inst = &nest->body.data[value];
+  return inst->op == KILN_LOOP_cast && nest->body.data[inst->args[0]].dtype == KILN_DTYPE_BF16;
+}
+
+bool kiln_group_rounds(const kiln_group_info *info) {
+  for (int n = 0; info->factors == KILN_FACTORS_BF16 && n < info->loops->nests.count; n++) {
+    const kiln_loop_nest *nest = info->loops->nests.data[n];
+    for (int i = 0; i < nest->body.count; i++) {
+      const kiln_loop_inst *inst = &nest->body.data[i];
+      if (inst->op == KILN_LOOP_contract && is_bf16(nest, inst->args[0])) return true;
+    }
+  }
+  return false;
 }
 
 static void forget(void *status) { kiln_status_destroy(status); }

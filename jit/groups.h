@@ -28,6 +28,7 @@ typedef struct kiln_group_info {
   const int64_t *symbols;  /* what the symbols of its loop IR are now; NULL: there are none */
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
+  kiln_factor_type factors;
   bool is_winograd; /* loops, and its kernel, are what is left of it */
   kiln_group_winograd winograd;
   kiln_compiled *code;                    /* retained; NULL: none */
@@ -57,6 +58,8 @@ void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info);
  * to search for its schedule. */
 bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
                         bool search);
+/* Whether its loops round factors of contractions to bf16. */
+bool kiln_group_rounds(const kiln_group_info *info);
 /* Fills in what people are told of it; texts in `arena`. */
 void kiln_group_tell(kiln_group_info *info, kiln_arena *arena);
 /* What the interpreter needs of one that has a kernel; memory in `arena`. */

@@ -80,7 +80,7 @@ static bool lowers(const kiln_graph *group) {
   kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(group->arena));
   kiln_reason reason;
   kiln_loop_fn *fn;
-  kiln_status *status = kiln_codegen_lower(group, scratch, &reason, &fn);
+  kiln_status *status = kiln_codegen_lower(group, KILN_FACTORS_F32, scratch, &reason, &fn);
   const bool good = status == NULL;
   kiln_status_destroy(status);
   kiln_arena_destroy(scratch);

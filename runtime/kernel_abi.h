@@ -91,6 +91,9 @@ enum { KILN_KERNEL_DONORS = 4 };
  * zeros from one to the next, then `after`. Columns that have such are all in one panel. Behind a
  * copy are bytes that kernels may read, and make nothing of.
  *
+ * Elements of f32 may be rounded to bf16 on the way (nearest even), and are f32 still in the copy,
+ * or bf16, as its item_size says.
+ *
  * Sizes that are known when it is called alone are those of the tensor: loop i goes over its
  * dimension dims[i], columns over dims[rank]. */
 enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
@@ -107,6 +110,11 @@ typedef struct kiln_kernel_pack {
   int64_t columns_after;
   bool as_it_lies; /* the input's elements lie as those of the copy do: where zeros are around them
                       in memory, it is that memory */
+  bool rounds;     /* the input's elements are f32, and rounded */
+  bool pairs;      /* the last loop has two iterations, which stand beside each other in a column:
+                      (.., panel, 2), not (.., 2, panel) */
+  bool whole;      /* of all its elements as they lie, without gaps: `columns` and `panel` are to be
+                      their number (kiln_pack_of) */
   int transform;   /* 0; or a form of Winograd's (heavy/winograd.h): of a weight with `sizes` and
                       `strides`, which is all that is said then */
 } kiln_kernel_pack;

@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "base/job_lock.h"
+#include "runtime/half.h"
 #include "runtime/kernels/heavy/winograd.h"
 
 /* -- Copies -- */
@@ -23,6 +24,15 @@ void kiln_pack_join_columns(kiln_kernel_pack *p) {
     p->sizes[d] = p->strides[d] = p->before[d] = p->after[d] = 0;
     p->rank = d;
   }
+}
+
+kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel) {
+  kiln_kernel_pack own = *pack;
+  if (pack->whole) {
+    own.columns = numel;
+    own.panel = numel > 0 ? numel : 1;
+  }
+  return own;
 }
 
 bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
@@ -65,14 +75,60 @@ COPY_ROWS(uint16_t)
 COPY_ROWS(uint32_t)
 COPY_ROWS(uint64_t)
 
+/* The same of f32 that becomes bf16, or stays f32. */
+static inline float keep_f32(uint16_t h) { return kiln_bf16_to_float(h); }
+static inline uint16_t keep_bf16(uint16_t h) { return h; }
+#define ROUND_ROWS(name, type, KEEP)                                                            \
+  static void name(const kiln_kernel_pack *pack, const float *from, type *to, int64_t count,    \
+                   int64_t step, int64_t columns) {                                             \
+    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel;      \
+    const int64_t apart = pack->columns_between + 1;                                            \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                            \
+      if (columns < panel) memset(to, 0, (size_t)panel * sizeof *to);                           \
+      if (apart == 1 && column == 1) {                                                          \
+        for (int64_t j = 0; j < columns; j++) to[lead + j] = KEEP(kiln_float_to_bf16(from[j])); \
+        continue;                                                                               \
+      }                                                                                         \
+      for (int64_t j = 0; j < columns; j++)                                                     \
+        to[lead + j * apart] = KEEP(kiln_float_to_bf16(from[j * column]));                      \
+    }                                                                                           \
+  }
+ROUND_ROWS(round_rows_to_bf16, uint16_t, keep_bf16)
+ROUND_ROWS(round_rows_in_f32, float, keep_f32)
+
+/* Bytes of the input's elements. */
+static int64_t size_from(const kiln_kernel_pack *pack) {
+  return pack->rounds ? (int64_t)sizeof(float) : pack->item_size;
+}
+
 static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, int64_t count,
                       int64_t step, int64_t columns) {
+  if (pack->rounds && pack->item_size == 2) {
+    round_rows_to_bf16(pack, from, to, count, step, columns);
+    return;
+  }
+  if (pack->rounds) {
+    round_rows_in_f32(pack, from, to, count, step, columns);
+    return;
+  }
   switch (pack->item_size) {
     case 1: copy_rows_uint8_t(pack, from, to, count, step, columns); break;
     case 2: copy_rows_uint16_t(pack, from, to, count, step, columns); break;
     case 4: copy_rows_uint32_t(pack, from, to, count, step, columns); break;
     default: copy_rows_uint64_t(pack, from, to, count, step, columns);
   }
+}
+
+/* Two rows, `step` apart, column by column; they are rounded. */
+static void copy_pair(const kiln_kernel_pack *pack, const void *from, void *to, int64_t step,
+                      int64_t columns) {
+  const float *x = from;
+  uint16_t *y = to;
+  for (int64_t j = 0; j < columns; j++) {
+    y[2 * j] = kiln_float_to_bf16(x[j * pack->column]);
+    y[2 * j + 1] = kiln_float_to_bf16(x[j * pack->column + step]);
+  }
+  memset(y + 2 * columns, 0, (size_t)(pack->panel - columns) * 2 * sizeof *y);
 }
 
 static char *put_zeros(char *to, int64_t bytes) {
@@ -89,6 +145,10 @@ static char *copy_panel(const kiln_kernel_pack *pack, int d, const char *from, c
     copy_rows(pack, from, to, 1, 0, columns);
     return to + each;
   }
+  if (pack->pairs && d == pack->rank - 1) {
+    copy_pair(pack, from, to, pack->strides[d], columns);
+    return to + each * 2;
+  }
   const int64_t step = pack->strides[d], between = pack->between[d];
   const int64_t reach = pack->sizes[d] - pack->before[d] - pack->after[d];
   to = put_zeros(to, pack->before[d] * each);
@@ -98,14 +158,14 @@ static char *copy_panel(const kiln_kernel_pack *pack, int d, const char *from, c
   } else {
     for (int64_t i = 0; i * (between + 1) < reach; i++) {
       if (i > 0) to = put_zeros(to, between * each);
-      to = copy_panel(pack, d + 1, from + i * step * pack->item_size, to, columns);
+      to = copy_panel(pack, d + 1, from + i * step * size_from(pack), to, columns);
     }
   }
   return put_zeros(to, pack->after[d] * each);
 }
 
 static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, char *to) {
-  const int64_t size = pack->item_size;
+  const int64_t size = size_from(pack);
   if (d < pack->outer) {
     for (int64_t i = 0; i < pack->sizes[d]; i++)
       to = copy_outer(pack, d + 1, from + i * pack->strides[d] * size, to);
@@ -120,14 +180,14 @@ static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, c
 }
 
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
-  char *end = copy_outer(pack, 0, (const char *)from + pack->offset * pack->item_size, to);
+  char *end = copy_outer(pack, 0, (const char *)from + pack->offset * size_from(pack), to);
   (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
 }
 
 /* The pack with what only the tensor tells. */
 static kiln_kernel_pack pack_of(const kiln_kernel_pack *pack, const kiln_tensor *t) {
   const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
-  kiln_kernel_pack own = *pack;
+  kiln_kernel_pack own = kiln_pack_of(pack, t->numel);
   if (!pack->of_tensor) return own;
   for (int i = 0; i < pack->rank; i++) {
     const int64_t reach = (sizes[pack->dims[i]] - 1) * (pack->between[i] + 1) + 1;

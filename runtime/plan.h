@@ -121,7 +121,7 @@ typedef struct kiln_group_pack {
   kiln_pack_slot *slot; /* NULL: it is no weight, and packed in each call */
   int border;           /* that the operand has, so that it is its own copy; 0: it has none */
 } kiln_group_pack;
-enum { KILN_GROUP_PACKS = 4 };
+enum { KILN_GROUP_PACKS = 8 };
 
 /* Of a group whose convolution runs by Winograd's kernels: what fn computes from the convolution's
  * result, its last input, goes over complete rows of that in place. */

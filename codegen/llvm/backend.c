@@ -19,7 +19,7 @@ static const char passes[] = "always-inline,globaldce,function(sroa,early-cse)";
 /* What code is generated for. */
 typedef struct machine {
   const kiln__llvm_target *target;
-  const char *triple, *features;
+  const char *triple;
   LLVMRelocMode relocations;
   LLVMCodeModel model;
   LLVMTargetMachineRef llvm; /* NULL: not made yet */
@@ -200,7 +200,7 @@ static kiln_status *make_machine(const kiln__llvm *ll, machine *m) {
   LLVMTargetRef target;
   if (m->llvm) return NULL;
   KILN_TRY(find_target(ll, m, &target));
-  m->llvm = ll->CreateTargetMachine(target, m->triple, m->target->cpu, m->features,
+  m->llvm = ll->CreateTargetMachine(target, m->triple, m->target->cpu, m->target->features,
                                     LLVMCodeGenLevelDefault, m->relocations, m->model);
   if (!m->llvm)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s has no target for %s", ll->path, m->target->cpu);
@@ -309,12 +309,9 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
   b->broken = broken;
   b->cpu = (machine){.target = &kiln__llvm_targets[isa],
                      .triple = "x86_64-unknown-linux-gnu",
-                     .features = "",
                      .relocations = LLVMRelocPIC,
                      .model = LLVMCodeModelSmall};
-  b->gpu = (machine){.target = &kiln__llvm_gpus[env->flags.ptx],
-                     .triple = "nvptx64-nvidia-cuda",
-                     .features = "+ptx78"};
+  b->gpu = (machine){.target = &kiln__llvm_gpus[env->flags.ptx], .triple = "nvptx64-nvidia-cuda"};
   b->path = env->flags.llvm.text;
   kiln_status *status = open_targets(b);
   if (status) {

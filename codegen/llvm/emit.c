@@ -10,13 +10,15 @@
 #include "codegen/llvm/emit_state.h"
 
 const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT] = {
-    [KILN_ISA_V2] = {KILN_ISA_V2, 4, 16, false, 0, "x86-64-v2", false},
-    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, 16, false, 4, "x86-64-v3", false},
-    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, 32, true, 1, "x86-64-v4", false},
+    [KILN_ISA_V2] = {KILN_ISA_V2, 4, 16, false, 0, "x86-64-v2", "", false, false},
+    [KILN_ISA_AVX2] = {KILN_ISA_AVX2, 8, 16, false, 4, "x86-64-v3", "", false, false},
+    [KILN_ISA_AVX512] = {KILN_ISA_AVX512, 16, 32, true, 1, "x86-64-v4", "", false, false},
+    [KILN_ISA_AVX512BF16] = {KILN_ISA_AVX512, 16, 32, true, 1, "x86-64-v4", "+avx512bf16", false,
+                             true},
 };
 const kiln__llvm_target kiln__llvm_gpus[KILN__LLVM_GPUS] = {
-    {KILN_ISA_AVX2, 1, 0, false, 0, "sm_80", true},
-    {KILN_ISA_AVX2, 1, 0, false, 0, "sm_90", true},
+    {KILN_ISA_AVX2, 1, 0, false, 0, "sm_80", "+ptx78", true, false},
+    {KILN_ISA_AVX2, 1, 0, false, 0, "sm_90", "+ptx78", true, false},
 };
 
 /* -- Memory -- */

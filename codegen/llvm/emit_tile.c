@@ -42,10 +42,6 @@ size_t kiln__llvm_tile_room(const kiln_loop_fn *fn) {
   return most;
 }
 
-static LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int vector) {
-  return table + (row * x->vectors + vector) * x->t->nest->body.count;
-}
-
 /* -- What moves -- */
 
 static void find_moves(const tile *x) {
@@ -85,8 +81,7 @@ static place go_to(const tile *x, int row, int vector, bool whole) {
   return p;
 }
 
-/* Whether the value is that of another row or vector, from which it is taken. */
-static bool take_known(const tile *x, LLVMValueRef *table, int i, int row, int vector) {
+bool kiln__llvm_take_known(const tile *x, LLVMValueRef *table, int i, int row, int vector) {
   const int moves = x->t->e->tile_moves[i];
   const int from_row = moves & ROWS ? row : 0, from_vector = moves & VECTORS ? vector : 0;
   if (from_row == row && from_vector == vector) return false;
@@ -133,7 +128,7 @@ static void emit_before(const tile *x) {
       e->values = values_at(x, e->tile_values, row, vector);
       for (int i = x->begin; i < x->c.first_open; i++) {
         if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
-            !take_known(x, e->tile_values, i, row, vector) && !is_of_row(x, i))
+            !kiln__llvm_take_known(x, e->tile_values, i, row, vector) && !is_of_row(x, i))
           kiln__llvm_emit_straight(x->t, i, &p);
       }
     }
@@ -165,7 +160,7 @@ static void begin_contractions(const tile *x) {
             store_aligned(e, zero,
                           offset_by(e, inst->dtype, to[i], kiln__llvm_emit_index(e, c * e->width)),
                           kiln_loop_size(inst->dtype));
-        } else if (!take_known(x, e->tile_places, i, row, vector)) {
+        } else if (!kiln__llvm_take_known(x, e->tile_places, i, row, vector)) {
           (void)go_to(x, row, vector, true);
           to[i] = address_of(e, x->t->s, inst, x->inner + 1);
         }
@@ -174,19 +169,23 @@ static void begin_contractions(const tile *x) {
   }
 }
 
+LLVMValueRef kiln__llvm_sum_at(const tile *x, int i, int row, int vector, int chain) {
+  kiln__llvm_emitter *e = x->t->e;
+  return offset_by(e, x->t->nest->body.data[i].dtype, values_at(x, e->tile_places, row, vector)[i],
+                   kiln__llvm_emit_index(e, chain * e->width));
+}
+
 static void contract(const tile *x, int i, int row, int vector, int chain) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   const int align = kiln_loop_size(inst->dtype);
-  LLVMValueRef at = values_at(x, e->tile_places, row, vector)[i];
-  at = offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, chain * e->width));
+  LLVMValueRef at = kiln__llvm_sum_at(x, i, row, vector, chain);
   LLVMValueRef sum = load_aligned(e, kiln__llvm_emit_vector_type(e, inst->dtype), at, align);
   sum = kiln__llvm_emit_product(e, e->values[inst->args[0]], e->values[inst->args[1]], sum);
   store_aligned(e, sum, at, align);
 }
 
-/* Where a load's element of the iteration lies. */
-static LLVMValueRef iteration_at(const tile *x, int i, int row, int vector) {
+LLVMValueRef kiln__llvm_iteration_at(const tile *x, int i, int row, int vector) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   LLVMValueRef index = kiln__llvm_emit_index(e, 0);
@@ -199,7 +198,7 @@ static LLVMValueRef iteration_at(const tile *x, int i, int row, int vector) {
 }
 
 static LLVMValueRef load(const tile *x, int i, int row, int vector, const place *p) {
-  return kiln__llvm_emit_load_at(x->t, i, p, iteration_at(x, i, row, vector));
+  return kiln__llvm_emit_load_at(x->t, i, p, kiln__llvm_iteration_at(x, i, row, vector));
 }
 
 /* -- What comes next -- */
@@ -220,7 +219,7 @@ static int find_next(const tile *x) {
 /* Of memory, that an iteration reads of a panel. */
 static int lines_of(const tile *x) {
   const int size = kiln_loop_size(x->t->nest->body.data[x->next].dtype);
-  return (x->panel * size + LINE - 1) / LINE;
+  return (x->panel * size * (1 + x->pairs) + LINE - 1) / LINE;
 }
 
 /* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for:
@@ -236,7 +235,7 @@ static void emit_prefetch(const tile *x) {
       kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
   const int count = (int)((lines + tiles - 1) / tiles);
   LLVMValueRef panel = kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
-  LLVMValueRef at = offset_by(e, inst->dtype, iteration_at(x, x->next, 0, 0), panel);
+  LLVMValueRef at = offset_by(e, inst->dtype, kiln__llvm_iteration_at(x, x->next, 0, 0), panel);
   for (int k = 0; k < count; k++) {
     LLVMValueRef line =
         binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
@@ -262,6 +261,10 @@ static LLVMValueRef find_next_line(const tile *x) {
 static void emit_iteration(const tile *x, int chain) {
   kiln__llvm_emitter *e = x->t->e;
   emit_prefetch(x);
+  if (x->pairs) {
+    kiln__llvm_emit_pairs(x, chain);
+    return;
+  }
   for (int row = 0; row < x->rows; row++) {
     for (int vector = 0; vector < x->vectors; vector++) {
       e->values = values_at(x, e->tile_values, row, vector);
@@ -270,7 +273,7 @@ static void emit_iteration(const tile *x, int chain) {
         if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_END) continue;
         if (inst->op == KILN_LOOP_contract) {
           contract(x, i, row, vector, chain);
-        } else if (!is_outside(x, i) && !take_known(x, e->tile_values, i, row, vector)) {
+        } else if (!is_outside(x, i) && !kiln__llvm_take_known(x, e->tile_values, i, row, vector)) {
           const place p = go_to(x, row, vector, is_packed(x, inst));
           if (inst->op == KILN_LOOP_load) {
             e->values[i] = load(x, i, row, vector, &p);
@@ -288,6 +291,7 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   const bool is_number = kiln_dim_is_number(extent);
   LLVMValueRef *counter = &x->t->s->counters[depth];
   LLVMValueRef last = kiln__llvm_emit_dim(e, extent), zero = kiln__llvm_emit_index(e, 0);
+  if (x->pairs) counter[1] = zero;
   LLVMValueRef end = is_number ? kiln__llvm_emit_index(e, extent - extent % x->unroll)
                                : whole_steps(e, last, x->unroll);
   if (!is_number || extent >= x->unroll) {
@@ -314,7 +318,7 @@ static void emit_loops(const tile *x, int number) {
   kiln__llvm_emitter *e = x->t->e;
   const int depth = x->inner + 1 + number;
   const kiln_dim extent = x->t->nest->body.data[x->c.first_open + number].offset;
-  if (number == x->c.loops - 1) {
+  if (number == x->c.loops - 1 - x->pairs) {
     emit_inner_loop(x, depth, extent);
     return;
   }
@@ -618,7 +622,8 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   x.row_loop = open < 0 ? nest->tile.row_loop : t->scopes.depth[open];
   x.inner = open < 0 ? nest->rank - 1 : x.row_loop + 1;
   (void)kiln__find_contraction(t->e->fn, nest, &t->scopes, column_open, &x.c); /* verified */
-  x.unroll = kiln__llvm_unroll_of(t, x.c.inner_open);
+  x.pairs = open < 0 && nest->tile.pairs;
+  x.unroll = kiln__llvm_unroll_of(t, x.c.inner_open - x.pairs);
   if (x.unroll == 0) x.unroll = 1;
   find_moves(&x);
   x.chains = kiln_schedule_chains(rows * x.vectors, t->e->target->registers, reads_both(&x));

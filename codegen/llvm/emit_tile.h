@@ -21,6 +21,7 @@ typedef struct tile {
   int row_loop, inner; /* the rows', and the innermost one */
   int rows, panel, vectors, chains, unroll;
   int column_depth;         /* loops that values of columns stand in; -1: there are none */
+  bool pairs;               /* the innermost loop is a product of pairs (emit_tile_pairs.c) */
   bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
   LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
@@ -50,6 +51,18 @@ static inline LLVMValueRef columns_left(const tile *x) {
   LLVMValueRef before = binary(e, LLVMMul, x->t->s->counters[of->panel_loop], all);
   return least(e, binary(e, LLVMSub, kiln__llvm_emit_index(e, of->columns), before), all);
 }
+
+/* What tiles keep of an instruction for a row and a vector. */
+static inline LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int vector) {
+  return table + (row * x->vectors + vector) * x->t->nest->body.count;
+}
+/* Whether the value is that of another row or vector, from which it is taken. */
+bool kiln__llvm_take_known(const tile *x, LLVMValueRef *table, int i, int row, int vector);
+/* Where a load's element of the iteration lies, and the accumulator of a contraction. */
+LLVMValueRef kiln__llvm_iteration_at(const tile *x, int i, int row, int vector);
+LLVMValueRef kiln__llvm_sum_at(const tile *x, int i, int row, int vector, int chain);
+/* Both iterations of the innermost loop. */
+void kiln__llvm_emit_pairs(const tile *x, int chain);
 
 /* Whether it is the same in all rows: what batch norm makes of its parameters. It is found before
  * the rows. */

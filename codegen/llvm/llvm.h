@@ -39,13 +39,14 @@ kiln_status *kiln__llvm_protect(void (*body)(void *arg), void *arg, bool *out_fa
 /* -- emit.c: from loop IR to a module -- */
 
 typedef struct kiln__llvm_target {
-  kiln_isa isa;    /* whose bits its results have: of the form with fma, or of the other */
-  int lanes;       /* floats in a vector; 1: values are numbers */
-  int registers;   /* of vectors */
-  bool masks;      /* masked loads and stores are as cheap as others, of all types */
-  int masked;      /* bytes of the least element for which there are such; 0: there are none */
-  const char *cpu; /* LLVM's name */
-  bool gpu;        /* a thread for each iteration of a nest (emit_gpu.c) */
+  kiln_isa isa;  /* whose bits its results have: of the form with fma, or of the other */
+  int lanes;     /* floats in a vector; 1: values are numbers */
+  int registers; /* of vectors */
+  bool masks;    /* masked loads and stores are as cheap as others, of all types */
+  int masked;    /* bytes of the least element for which there are such; 0: there are none */
+  const char *cpu, *features; /* LLVM's names */
+  bool gpu;                   /* a thread for each iteration of a nest (emit_gpu.c) */
+  bool pairs; /* products of two pairs of bf16 are an instruction (emit_tile_pairs.c) */
 } kiln__llvm_target;
 
 extern const kiln__llvm_target kiln__llvm_targets[KILN_ISA__COUNT];

@@ -187,7 +187,7 @@ static bool same_map(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
 }
 
 static bool same_layout(const kiln_loop_buffer *a, const kiln_loop_buffer *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank || a->copy) return false;
+  if (a->dtype != b->dtype || a->rank != b->rank || a->copy || a->rounded) return false;
   const size_t bytes = (size_t)a->rank * sizeof(int64_t);
   return memcmp(a->sizes, b->sizes, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }

@@ -141,8 +141,11 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
   const kiln_loop_buffer *b = &fn->buffers.data[input];
   const kiln_loop_copy *c = b->copy;
   const int last = b->rank - 1;
-  kiln_kernel_pack pack = {
-      .input = input, .item_size = kiln_loop_size(b->dtype), .rank = last, .as_it_lies = true};
+  kiln_kernel_pack pack = {.input = input,
+                           .item_size = kiln_loop_size(b->dtype),
+                           .rank = last,
+                           .rounds = b->rounded,
+                           .as_it_lies = !b->rounded};
   int order[KILN_LOOP_MAX_RANK];
   (void)kiln_loop_dense_order(fn->dims, b, order);
   for (int d = 0; d < b->rank; d++)

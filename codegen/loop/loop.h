@@ -116,6 +116,7 @@ typedef struct kiln_loop_tile {
   int row_loop;
   int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
   bool prefetch;  /* of that, the next panel */
+  bool pairs;     /* the innermost loop of the body has two iterations, of factors in bf16 */
   int panel_loop; /* of the nest; and where the last panel is no whole one: */
   int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */
 } kiln_loop_tile;
@@ -168,6 +169,7 @@ typedef struct kiln_loop_buffer {
   int rank;
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
   const kiln_loop_copy *copy; /* of an input, of which it is one; NULL: it is the tensor itself */
+  bool rounded;               /* set by a schedule alone: callers round its elements to bf16 */
 } kiln_loop_buffer;
 
 typedef struct kiln_loop_fn {

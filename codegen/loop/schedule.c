@@ -30,7 +30,11 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
     kiln_text_printf(text, "  nest %d: panel i%d %d", number, n->panel_loop, n->panel);
     if (n->pack >= 0) kiln_text_printf(text, ", pack b%d", n->pack);
     if (n->prefetch) kiln_text_puts(text, ", prefetch");
-    if (n->tile) kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
+    for (int i = 0; i < n->round_count; i++) kiln_text_printf(text, ", round b%d", n->rounds[i]);
+    if (n->pairs) kiln_text_puts(text, ", pairs");
+    if (n->tile && n->tile_loop < 0) kiln_text_puts(text, ", tile 1");
+    if (n->tile && n->tile_loop >= 0)
+      kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
     if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
     kiln_text_putc(text, '\n');
   }
@@ -85,10 +89,22 @@ static kiln_status *parse_tile(kiln_cursor *c, int *out_loop, bool *out_in_body,
   return NULL;
 }
 
+/* Of the nest; a number alone, 1, has no loop yet. */
+static kiln_status *parse_rows(kiln_cursor *c, kiln_schedule_nest *n) {
+  bool in_body = false;
+  kiln_cursor_skip(c);
+  if (kiln_cursor_peek(c) == '1') {
+    n->tile_loop = -1;
+    return parse_number(c, "", 2, &n->tile);
+  }
+  KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
+  if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
+  return NULL;
+}
+
 /* Behind the panel's loop. */
 static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int number,
                                     kiln_schedule_nest *n) {
-  bool in_body = false;
   if (n->panel) FAIL(c, "nest %d has a schedule already", number);
   KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_PANEL + 1, &n->panel));
   if (n->panel == 0) FAIL(c, "a panel of nothing");
@@ -97,14 +113,18 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
       KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->pack));
     } else if (!n->prefetch && kiln_cursor_accept(c, "prefetch")) {
       n->prefetch = true;
+    } else if (n->round_count < KILN_SCHEDULE_MAX_ROUNDS && kiln_cursor_accept(c, "round")) {
+      KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->rounds[n->round_count]));
+      n->round_count++;
+    } else if (!n->pairs && kiln_cursor_accept(c, "pairs")) {
+      n->pairs = true;
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
-      KILN_TRY(parse_tile(c, &n->tile_loop, &in_body, &n->tile));
-      if (in_body) FAIL(c, "panels of the nest, but a tile of the body");
+      KILN_TRY(parse_rows(c, n));
     } else if (!n->strip && kiln_cursor_accept(c, "strip")) {
       KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
       if (n->strip == 0) FAIL(c, "a strip of nothing");
     } else {
-      FAIL(c, "'pack', 'prefetch', 'tile' or 'strip' was expected, once each");
+      FAIL(c, "'pack', 'prefetch', 'round', 'pairs', 'tile' or 'strip' was expected, once each");
     }
   }
   return NULL;
@@ -230,8 +250,7 @@ const char *kiln__find_contraction(const kiln_loop_fn *fn, const kiln_loop_nest 
 
 static bool is_number(kiln_dim d) { return kiln_dim_is_number(d); }
 
-/* The one load of the input, in this nest; -1: there is none, or more. */
-static int only_load(const kiln_loop_fn *fn, int number, int input) {
+int kiln__schedule_only_load(const kiln_loop_fn *fn, int number, int input) {
   int found = -1;
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
@@ -250,13 +269,13 @@ static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_nest *nest = fn->nests.data[number];
   if (s->pack >= fn->input_count) REFUSE(number, "b%d is packed, but no input", s->pack);
   if (fn->buffers.data[s->pack].copy) REFUSE(number, "b%d is packed, but a copy", s->pack);
-  const int load = only_load(fn, number, s->pack);
+  const int load = kiln__schedule_only_load(fn, number, s->pack);
   if (load < c->inner_open || load > c->end)
     REFUSE(number, "b%d is packed, but not read by one load in the contraction's loops", s->pack);
   const kiln_loop_inst *inst = &nest->body.data[load];
   if (inst->strides[s->panel_loop] == 0)
     REFUSE(number, "b%d is packed, but does not move with i%d", s->pack, s->panel_loop);
-  if (inst->strides[s->tile_loop] != 0)
+  if (s->tile_loop >= 0 && inst->strides[s->tile_loop] != 0)
     REFUSE(number, "b%d is packed, but moves with i%d", s->pack, s->tile_loop);
   bool numbers = is_number(inst->offset);
   for (int d = 0; d < scopes->depth[load]; d++) {
@@ -283,8 +302,8 @@ static kiln_status *verify_plain_panels(const kiln_loop_nest *nest, int number,
     REFUSE(number, "panels of i%d, which is not the last loop", s->panel_loop);
   if (nest->rank < 2) REFUSE(number, "panels of i%d, which is the only loop", s->panel_loop);
   if (nest->rank == KILN_LOOP_MAX_RANK) REFUSE(number, "too many loops for panels");
-  if (s->pack >= 0 || s->strip)
-    REFUSE(number, "panels without a tile are not packed, nor in strips");
+  if (s->pack >= 0 || s->strip || s->round_count || s->pairs)
+    REFUSE(number, "panels without a tile are not packed, nor in strips, nor rounded");
   return NULL;
 }
 
@@ -306,11 +325,12 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
   const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
   const char *why = kiln__find_contraction(fn, nest, &scopes, -1, &c);
   if (why) REFUSE(number, "no tile: %s", why);
-  if (nest->rank + c.loops + (s->strip > 0) >= KILN_LOOP_MAX_RANK)
+  if (nest->rank + c.loops + (s->strip > 0) + s->pairs + (s->tile_loop < 0) >= KILN_LOOP_MAX_RANK)
     REFUSE(number, "too many loops for panels");
   if (s->strip && s->pack >= 0 && s->strip != kiln__schedule_panels(nest, s))
     REFUSE(number, "b%d is packed: all of its panels are a strip, or none", s->pack);
   if (s->strip && s->prefetch) REFUSE(number, "panels are prefetched, but in strips");
+  KILN_TRY(kiln__schedule_verify_round(fn, number, s, &c));
   return s->pack < 0 ? NULL : verify_pack(fn, number, s, &scopes, &c);
 }
 
@@ -388,7 +408,9 @@ static kiln_kernel_pack describe_pack(const kiln_loop_fn *fn, const kiln_loop_ne
                                       const kiln_schedule_nest *s, const kiln_loop_inst *load,
                                       const kiln__contraction *c) {
   kiln_kernel_pack pack = {.input = s->pack,
-                           .item_size = kiln_loop_size(fn->buffers.data[s->pack].dtype),
+                           .item_size = kiln_loop_size(load->dtype),
+                           .rounds = load->dtype != fn->buffers.data[s->pack].dtype,
+                           .pairs = s->pairs,
                            .offset = load->offset,
                            .columns = nest->extents[s->panel_loop],
                            .column = load->strides[s->panel_loop],
@@ -411,7 +433,12 @@ static kiln_kernel_pack describe_pack(const kiln_loop_fn *fn, const kiln_loop_ne
 static void packed_strides(const kiln_kernel_pack *pack, int64_t *out_strides, int64_t *out_panel,
                            int64_t *out_all) {
   int64_t step = pack->panel;
-  for (int d = pack->rank - 1; d >= pack->outer; d--) {
+  int last = pack->rank - 1;
+  if (pack->pairs) {
+    out_strides[last--] = 1;
+    step *= 2;
+  }
+  for (int d = last; d >= pack->outer; d--) {
     out_strides[d] = step;
     step *= pack->sizes[d];
   }
@@ -442,7 +469,7 @@ static void pack_load(kiln_loop_inst *load, const kiln_loop_nest *nest, const pl
   memset(load->strides, 0, sizeof load->strides);
   load->offset = 0;
   load->strides[p->panel_at] = panel;
-  load->strides[nest->rank - 1] = 1;
+  load->strides[nest->rank - 1] = pack->pairs ? 2 : 1;
   for (int d = 0; d < old_rank; d++) {
     if (old->strides[d] == 0 || d == p->from[p->panel_at]) continue;
     for (int k = 0; k < p->rank; k++)
@@ -464,6 +491,7 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
                                     .row_loop = p->tile_at,
                                     .packed = s->pack,
                                     .prefetch = s->prefetch,
+                                    .pairs = s->pairs,
                                     .panel_loop = p->panel_at}};
   kiln_vec_push(to->arena, &to->nests, nest);
   for (int k = 0; k < p->rank; k++) nest->extents[k] = from->extents[p->from[k]];
@@ -531,7 +559,7 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   int load = -1;
   (void)kiln__find_contraction(fn, from, &scopes, -1, &c);
   if (s->pack >= 0) {
-    load = only_load(fn, number, s->pack);
+    load = kiln__schedule_only_load(fn, number, s->pack);
     pack = &packs[(*pack_count)++];
     *pack = describe_pack(fn, from, s, &from->body.data[load], &c);
     pack_buffer(to, pack);
@@ -554,6 +582,29 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   if (columns % s->panel) add_part(to, from, s, &p, whole, 1, 1, columns % s->panel, pack, load);
 }
 
+/* The nest with a loop of one row around it, and the schedule with the names that loops have then.
+ */
+static kiln_loop_nest *add_row(kiln_arena *arena, const kiln_loop_nest *from,
+                               kiln_schedule_nest *s) {
+  kiln_loop_nest *nest = KILN_NEW(arena, kiln_loop_nest);
+  *nest = *from;
+  memset(&nest->body, 0, sizeof nest->body);
+  nest->rank++;
+  nest->extents[0] = 1;
+  for (int d = 0; d < from->rank; d++) nest->extents[d + 1] = from->extents[d];
+  for (int i = 0; i < from->body.count; i++) {
+    kiln_loop_inst inst = from->body.data[i];
+    for (int d = KILN_LOOP_MAX_RANK - 1; d > 0; d--) inst.strides[d] = inst.strides[d - 1];
+    inst.strides[0] = 0;
+    kiln_vec_push(arena, &nest->body, inst);
+  }
+  s->tile_loop = 0;
+  s->panel_loop++;
+  if (s->vector_loop >= 0) s->vector_loop++;
+  s->parallel <<= 1;
+  return nest;
+}
+
 /* Without panels: loops of the nest are what they were, but for that of blocks, which is the last.
  */
 static void run_nest(kiln_loop_fn *to, kiln_loop_nest *nest, const kiln_schedule_nest *s) {
@@ -571,7 +622,8 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
                                    kiln_arena *arena) {
   kiln_scheduled out = {.fn = fn};
   kiln_loop_fn *to = KILN_NEW(arena, kiln_loop_fn), ordered = *fn;
-  kiln_kernel_pack *packs = KILN_NEW_ARRAY(arena, kiln_kernel_pack, fn->nests.count + 1);
+  kiln_kernel_pack *packs = KILN_NEW_ARRAY(arena, kiln_kernel_pack,
+                                           (1 + KILN_SCHEDULE_MAX_ROUNDS) * (fn->nests.count + 1));
   kiln_schedule_nest *nests = KILN_NEW_ARRAY(arena, kiln_schedule_nest, fn->nests.count + 1);
   *to = *fn;
   to->arena = arena;
@@ -584,6 +636,9 @@ kiln_scheduled kiln_schedule_apply(const kiln_loop_fn *fn, const kiln_schedule *
     ordered.nests.data[i] =
         kiln__schedule_order(arena, fn->nests.data[i], &schedule->nests[i], &nests[i]);
   for (int i = 0; i < schedule->count; i++) {
+    if (nests[i].tile && nests[i].tile_loop < 0)
+      ordered.nests.data[i] = add_row(arena, ordered.nests.data[i], &nests[i]);
+    out.pack_count += kiln__schedule_round(to, &ordered, i, &nests[i], packs + out.pack_count);
     if (nests[i].panel) {
       schedule_nest(to, &ordered, i, &nests[i], packs, &out.pack_count);
     } else {

@@ -38,11 +38,20 @@
  *                along which vectors go; columns that are left over are a nest of their own. A box
  *                cuts between panels
  *   pack b1      w lies as [panel][k][48] in memory, the last panel filled with zeros: whoever
- *                calls the kernel packs it (kiln_kernel_pack)
+ *                calls the kernel packs it (kiln_kernel_pack). Where all that reads it are casts to
+ *                bf16, it is packed as that
  *   prefetch     behind `pack b1`: while a panel is worked on, the next one comes into the second
  *                cache
+ *   round b0     where all that reads x are casts to bf16 and back, whoever calls the kernel rounds
+ *                it, and there are no casts: in the copy that it is, or one of all its elements as
+ *                they lie, without gaps
+ *   pairs        behind `pack b1, round b0`: two iterations of the innermost loop that is summed
+ *                over, an even number, are one step of a loop of two: w lies as
+ *                [panel][k / 2][48][2], and the copy of x, whose elements are neighbours along
+ *                that loop, is bf16 too. For what multiplies pairs of bf16 in one instruction
  *   tile i0 8    8 rows of a panel are summed in registers at once; `unroll l0 2` has so many
  *                iterations of the innermost loop that is summed over in a step
+ *   tile 1       of a nest without such a loop: it gets one of one iteration
  *
  * `tile i0 4, strip 10` has 10 panels at a time inside of the rows' loop, with the loops that come
  * behind that one in the nest: of a convolution each tile's weights go over a strip of pixels. What
@@ -87,11 +96,12 @@ typedef struct kiln_machine {
   int ports;     /* additions of vectors, with products, that begin in a cycle; as many loads */
   int masks;     /* bytes of the least element of which some lanes can be read and written; 1: of
                   * all, and that costs no more; 0: of none */
+  int pairs;     /* 1: products of two pairs of bf16 are one instruction */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* caches that a core reaches */
   int64_t line_bytes;
 } kiln_machine;
 /* Of this process's CPU and instruction set; `text` (the flag machine) overrides: "lanes=8,
- * registers=16, ports=2, masks=0, l1=32768, l2=524288, l3=33554432, line=64", any of them.
+ * registers=16, ports=2, masks=0, pairs=0, l1=32768, l2=524288, l3=33554432, line=64", any of them.
  * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
@@ -108,6 +118,7 @@ enum {
   KILN_SCHEDULE_MAX_PANEL = 256,
   KILN_SCHEDULE_MAX_STRIP = 1 << 20,
   KILN_SCHEDULE_MAX_BLOCK = 4096,
+  KILN_SCHEDULE_MAX_ROUNDS = 2,    /* inputs of a contraction */
   KILN_SCHEDULE_MAX_TILES = 64,    /* of a body */
   KILN_SCHEDULE_MAX_UNROLL = 64,   /* steps in one */
   KILN_SCHEDULE_MAX_UNROLLS = 256, /* loops of a body that are unrolled */
@@ -140,7 +151,9 @@ typedef struct kiln_schedule_nest {
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   bool prefetch;         /* of what is packed: the next panel */
-  int tile_loop, tile;   /* 0: no tile */
+  int round_count, rounds[KILN_SCHEDULE_MAX_ROUNDS]; /* inputs */
+  bool pairs;                                        /* of what is packed and what is rounded */
+  int tile_loop, tile;                               /* -1: a loop of one row; 0: no tile */
   int strip;             /* panels; 0: all stand outside of the tile's loop */
   int block_loop, block; /* 0: no blocks */
   int body_count;        /* tiles of the body, in the order of the text */
@@ -219,6 +232,24 @@ kiln_loop_nest *kiln__schedule_apply_body(kiln_loop_fn *to, const kiln_loop_nest
                                           const kiln_schedule_nest *s, int *opens, int count);
 /* The instruction that opens a loop of the body; -1: there is none. */
 int kiln__loop_of_body(const kiln_loop_nest *nest, int loop);
+
+/* The one load of an input, in this nest; -1: there is none, or more. */
+int kiln__schedule_only_load(const kiln_loop_fn *fn, int number, int input);
+
+/* schedule_round.c: whether a load is there to be rounded to bf16 alone. */
+bool kiln__schedule_is_rounded(const kiln_loop_nest *nest, int load);
+/* Why an input of the nest is not rounded by callers; NULL: it can be. */
+const char *kiln__schedule_round_refuses(const kiln_loop_fn *fn, int number, int input);
+kiln_status *kiln__schedule_verify_round(const kiln_loop_fn *fn, int number,
+                                         const kiln_schedule_nest *s,
+                                         const kiln__contraction *c) KILN_MUST_USE;
+/* The same of its pairs, where the inputs that it names are packed and rounded. */
+const char *kiln__schedule_pairs_refuse(const kiln_loop_fn *fn, int number,
+                                        const kiln_schedule_nest *s, const kiln__contraction *c);
+/* The nest of `fn`, and the buffers of `to`, without the casts that callers do; gives how many
+ * inputs are rounded as they lie, and which. */
+int kiln__schedule_round(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
+                         const kiln_schedule_nest *s, kiln_kernel_pack *out_packs);
 
 /* schedule_run.c: the words of any nest: order, vector, unroll, parallel, grain. */
 bool kiln__schedule_runs(const kiln_schedule_nest *s);

@@ -30,6 +30,7 @@ static const struct {
     {"registers", 1, 64, offsetof(kiln_machine, registers), false},
     {"ports", 1, 8, offsetof(kiln_machine, ports), false},
     {"masks", 0, 8, offsetof(kiln_machine, masks), false},
+    {"pairs", 0, 1, offsetof(kiln_machine, pairs), false},
     {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
     {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
     {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
@@ -61,7 +62,7 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
                         "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), l1, l2, l3, line",
+                        "masks (to 8), pairs (to 1), l1, l2, l3, line",
                         KILN_STR_ARG(name), (long long)value);
   }
   return NULL;
@@ -69,16 +70,18 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
 
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *out) {
   static const struct {
-    int lanes, registers, masks;
+    int lanes, registers, masks, pairs;
   } vectors[KILN_ISA__COUNT] = {
-      [KILN_ISA_V2] = {4, 16, 0},
-      [KILN_ISA_AVX2] = {8, 16, 4},
-      [KILN_ISA_AVX512] = {16, 32, 1},
+      [KILN_ISA_V2] = {4, 16, 0, 0},
+      [KILN_ISA_AVX2] = {8, 16, 4, 0},
+      [KILN_ISA_AVX512] = {16, 32, 1, 0},
+      [KILN_ISA_AVX512BF16] = {16, 32, 1, 1},
   };
   *out = (kiln_machine){.lanes = vectors[isa].lanes,
                         .registers = vectors[isa].registers,
                         .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
                         .masks = vectors[isa].masks,
+                        .pairs = vectors[isa].pairs,
                         .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
                         .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
                         .l3_bytes = cache_of(_SC_LEVEL3_CACHE_SIZE, 4 << 20),
@@ -284,12 +287,21 @@ static bool find_sides(const kiln_loop_nest *nest, const operands *o, sides *out
     /* Windows over one channel: there is no loop that the weights alone move with. */
     if (out->row < 0) out->row = best_loop(nest, o->first & ~(1u << swapped), o->second, false);
   }
-  return (out->column >= 0 && out->row >= 0) || find_alike(nest, o, out);
+  if ((out->column >= 0 && out->row >= 0) || find_alike(nest, o, out)) return true;
+  /* One row of a product whose weight has half the bytes: reading them is what takes time. */
+  *out = (sides){.column = column, .row = -1, .load = o->second_load};
+  return column >= 0 && o->first == 0 && kiln__schedule_is_rounded(nest, o->second_load);
+}
+
+/* Bytes of an element of what is packed. */
+static int packed_size(const kiln_loop_nest *nest, const kiln_loop_inst *load) {
+  const bool narrow = kiln__schedule_is_rounded(nest, (int)(load - nest->body.data));
+  return kiln_loop_size(narrow ? KILN_DTYPE_BF16 : load->dtype);
 }
 
 /* Bytes of a panel that is packed. */
 static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load, int64_t panel) {
-  double bytes = (double)panel * kiln_loop_size(load->dtype);
+  double bytes = (double)panel * packed_size(nest, load);
   for (int i = 0, d = nest->rank; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (kiln_loop_ops[inst->op].rule != KILN_LOOP_RULE_OPEN) continue;
@@ -305,8 +317,8 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
   enum { FEW_ROWS = 512, SMALL = 1 << 13 };
   const double bytes = panel_bytes(nest, load, s->panel);
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS && bytes >= (double)SMALL &&
-         bytes <= (double)(m->l2_bytes / 8);
+         (s->tile_loop < 0 || number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS) &&
+         bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -332,7 +344,7 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                         const kiln_schedule_nest *s, const kiln_loop_inst *load, bool both,
                         const kiln_machine *m) {
   const kiln_dim all = nest->extents[s->panel_loop];
-  const int64_t width = (int64_t)s->panel * kiln_loop_size(load->dtype);
+  const int64_t width = (int64_t)s->panel * packed_size(nest, load);
   const bool lines = width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0;
   const double columns = (double)all;
   const double packed = panel_bytes(nest, load, (int64_t)columns);
@@ -356,8 +368,31 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   return inside < outside;
 }
 
-static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
-                   kiln_schedule_nest *out) {
+/* Callers round what is not packed, where they can. */
+static void choose_rounds(const kiln_loop_fn *fn, int number, const operands *o,
+                          kiln_schedule_nest *s) {
+  const int loads[] = {o->first_load, o->second_load};
+  for (int i = 0; i < 2; i++) {
+    const int input = fn->nests.data[number]->body.data[loads[i]].index;
+    if (input != s->pack && !kiln__schedule_round_refuses(fn, number, input))
+      s->rounds[s->round_count++] = input;
+  }
+}
+
+/* Whether two of its products are one instruction. */
+static bool wants_pairs(const kiln_loop_fn *fn, int number, const kiln_machine *m,
+                        const kiln_schedule_nest *s, kiln_arena *arena) {
+  const kiln_loop_nest *nest = fn->nests.data[number];
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, arena);
+  kiln__contraction c;
+  return m->pairs && !kiln__find_contraction(fn, nest, &scopes, -1, &c) &&
+         nest->rank + c.loops + 1 < KILN_LOOP_MAX_RANK &&
+         !kiln__schedule_pairs_refuse(fn, number, s, &c);
+}
+
+/* `packs`: also what lies as vectors read it, where the copy has half the bytes. */
+static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bool packs,
+                   kiln_arena *arena, kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
   operands o;
   sides s;
@@ -366,9 +401,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
   if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
   const tile_shape shape =
-      shape_for(columns, number_or(nest->extents[s.row], LONG), width, m, s.both);
+      shape_for(columns, s.row < 0 ? 1 : number_or(nest->extents[s.row], LONG), width, m, s.both);
   const kiln_loop_inst *inst = &nest->body.data[s.load];
-  const bool lies = inst->strides[s.column] == 1 ||
+  const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
+  const bool lies = (inst->strides[s.column] == 1 && !halves) ||
                     (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
   const int64_t panel = shape.vectors * width;
@@ -377,8 +413,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                               .pack = lies ? -1 : inst->index,
                               .tile_loop = s.row,
                               .tile = shape.rows};
+  choose_rounds(fn, number, &o, out);
+  out->pairs = wants_pairs(fn, number, m, out, arena);
   out->prefetch = wants_prefetch(nest, out, inst, m);
-  if (out->pack >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
+  if (out->pack >= 0 && s.row >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
@@ -546,9 +584,11 @@ static kiln_schedule choose_tiles(const kiln_loop_fn *fn, const kiln_machine *ma
   kiln_schedule s = kiln__schedule_nothing(fn, arena);
   for (int i = 0; i < s.count; i++) {
     bool legal = !kiln_loop_contracts(fn->nests.data[i]);
-    for (int body = 0; body < 2 && !legal; body++) {
+    for (int turn = 0; turn < 3 && !legal; turn++) {
       kiln_schedule_nest n;
-      if (!(body ? choose_body(fn, i, machine, arena, &n) : choose(fn, i, machine, &n))) continue;
+      if (!(turn == 2 ? choose_body(fn, i, machine, arena, &n)
+                      : choose(fn, i, machine, turn == 0, arena, &n)))
+        continue;
       s.nests[i] = n;
       kiln_status *status = kiln_schedule_verify(fn, &s, arena);
       legal = !status;

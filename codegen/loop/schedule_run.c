@@ -320,7 +320,7 @@ kiln_loop_nest *kiln__schedule_order(kiln_arena *arena, const kiln_loop_nest *fr
   }
   out_s->ordered = false;
   out_s->panel_loop = place[s->panel_loop];
-  out_s->tile_loop = place[s->tile_loop];
+  if (s->tile_loop >= 0) out_s->tile_loop = place[s->tile_loop];
   out_s->block_loop = place[s->block_loop];
   if (s->vector_loop >= 0) out_s->vector_loop = place[s->vector_loop];
   out_s->parallel = 0;

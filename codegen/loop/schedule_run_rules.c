@@ -200,7 +200,7 @@ static bool reads_both(const look *l, int open) {
   for (int i = open + 1; l->s->panel && i < l->scopes.end[open]; i++) {
     const kiln_loop_inst *inst = &l->nest->body.data[i];
     both |= inst->op == KILN_LOOP_load && inst->strides[l->s->panel_loop] != 0 &&
-            inst->strides[l->s->tile_loop] != 0;
+            l->s->tile_loop >= 0 && inst->strides[l->s->tile_loop] != 0;
   }
   return both;
 }
@@ -273,7 +273,8 @@ static void choose_unrolls(const look *l, kiln_arena *arena) {
 enum { FEW_TILES = 8 }; /* rows of so many tiles at least are cut: fewer stay together */
 
 static bool cuts_tile(const look *l) {
-  return number_or(l->nest->extents[l->s->tile_loop], INT64_MAX) >= FEW_TILES * l->s->tile;
+  return l->s->tile_loop >= 0 &&
+         number_or(l->nest->extents[l->s->tile_loop], INT64_MAX) >= FEW_TILES * l->s->tile;
 }
 
 /* The outermost ones, as they stand. Of panels, in front of them what is packed moves with: other

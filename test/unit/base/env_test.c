@@ -194,12 +194,17 @@ static void isa_agrees_with_the_compiler(void **state) {
   bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512cd");
-  assert_int_equal(isa, avx512 ? KILN_ISA_AVX512 : avx2 ? KILN_ISA_AVX2 : KILN_ISA_V2);
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  assert_int_equal(isa, bf16     ? KILN_ISA_AVX512BF16
+                        : avx512 ? KILN_ISA_AVX512
+                        : avx2   ? KILN_ISA_AVX2
+                                 : KILN_ISA_V2);
 #else
   assert_int_equal(isa, KILN_ISA_V2);
 #endif
   assert_string_equal(kiln_isa_name(KILN_ISA_V2), "v2");
   assert_string_equal(kiln_isa_name(KILN_ISA_AVX512), "avx512");
+  assert_string_equal(kiln_isa_name(KILN_ISA_AVX512BF16), "avx512bf16");
   assert_string_equal(kiln_isa_name(KILN_ISA__COUNT), "unknown");
 }
 

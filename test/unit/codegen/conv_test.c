@@ -229,17 +229,23 @@ static void fill(conv *c) {
 /* In boxes that are cut anywhere. */
 static void run_code(conv *c, const kiln_compiled *code) {
   void *data[TENSORS], *copies[TENSORS] = {0};
+  int64_t numel[TENSORS];
   int count = 0;
-  for (int t = 0; t < TENSORS; t++)
-    if ((t != 2 || c->bias) && (t != 3 || c->residual)) data[count++] = c->data[t];
+  for (int t = 0; t < TENSORS; t++) {
+    if ((t == 2 && !c->bias) || (t == 3 && !c->residual)) continue;
+    numel[count] = c->numel[t];
+    data[count++] = c->data[t];
+  }
   assert_true(code->info.pack_count <= TENSORS);
   for (int i = 0; i < code->info.pack_count; i++) {
-    const kiln_kernel_pack *pack = &code->info.packs[i];
+    const int input = code->info.packs[i].input;
+    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
     size_t bytes;
-    assert_true(kiln_pack_bytes(pack, &bytes));
+    assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    kiln_pack_copy(pack, data[pack->input], copies[i]);
-    data[pack->input] = copies[i];
+    memset(copies[i], 0xff, bytes); /* NaN */
+    kiln_pack_copy(&pack, data[input], copies[i]);
+    data[input] = copies[i];
   }
   const kiln_kernel_work *work = &code->info.work;
   void *scratch = aligned_alloc(64, work->scratch_bytes / 64 * 64 + 64);
@@ -283,6 +289,10 @@ static void run_seed(uint64_t seed) {
   assert_ok(open_graph(&t.t, source));
   kiln_codegen_destroy(t.t.codegen);
   t.t.f.env->isa = (kiln_isa)(seed % (uint64_t)isa_count());
+  kiln_flags *flags = &t.t.f.env->flags;
+  assert_ok(kiln_flags_set(flags, "machine", seed / 4 % 2 ? "pairs=1" : "pairs=0"));
+  assert_ok(kiln_flags_set(flags, "matmul", seed / 2 % 2 ? "bf16" : "f32"));
+  assert_ok(lower(&t.t)); /* these numbers are bf16's */
   assert_ok(kiln_codegen_create(t.t.f.env, &t.t.codegen));
   kiln_str again;
   (void)parse_loop(&t.t.f, t.t.text.data, false, &again);

@@ -14,7 +14,8 @@ typedef struct lowered {
 } lowered;
 
 static inline kiln_status *lower(lowered *t) {
-  KILN_TRY(kiln_codegen_lower(t->graph, t->f.arena, &t->reason, &t->fn));
+  const kiln_factor_type factors = (kiln_factor_type)t->f.env->flags.matmul;
+  KILN_TRY(kiln_codegen_lower(t->graph, factors, t->f.arena, &t->reason, &t->fn));
   t->text = kiln_loop_print(t->fn, t->f.arena);
   return NULL;
 }

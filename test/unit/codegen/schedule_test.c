@@ -88,6 +88,50 @@ static void test_refused(void **unused) {
   fixture_close(&f);
 }
 
+/* Factors that are cast to bf16 and back. */
+static const char rounded_linear[] =
+    "kernel {\n  in b0: f32[5, 64] [64, 1]\n  in b1: f32[100, 64] [64, 1]\n"
+    "  out b2: f32[5, 100] [100, 1]\n  nest [5, 100] {\n    reduce 64 {\n"
+    "      %1 = load f32 b0 + 0 [64, 0, 1]\n      %2 = load f32 b1 + 0 [0, 64, 1]\n"
+    "      %3 = cast bf16 %1\n      %4 = cast f32 %3\n      %5 = cast bf16 %2\n"
+    "      %6 = cast f32 %5\n      %7 = contract f32 %4, %6 over 1\n    }\n"
+    "    store f32 b2 + 0 [100, 1], %7\n  }\n}\n";
+
+static void test_rounded(void **unused) {
+  (void)unused;
+  static const char *const texts[] = {
+      "schedule {\n  nest 0: panel i1 48, round b0, round b1, tile i0 4\n}\n",
+      "schedule {\n  nest 0: panel i1 48, tile 1\n}\n",
+      "schedule {\n  nest 0: panel i1 48, pack b1, prefetch, round b0, pairs, tile i0 4\n}\n"};
+  static const char *const wrong[][2] = {
+      {"pack b1, round b1, tile i0 4", "b1 is packed and rounded"},
+      {"round b2, tile i0 4", "b2 is rounded, but is no input"},
+      {"pack b1, pairs, tile i0 4", "not of one input that is packed and one rounded"},
+      {"round b0, pairs, tile i0 4", "not of one input that is packed and one rounded"},
+  };
+  fixture f;
+  fixture_open(&f);
+  kiln_loop_fn *fn = parse_loop(&f, rounded_linear, false, NULL);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    schedule_job job = {.fn = fn, .text = texts[i], .arena = f.arena};
+    assert_ok(parse_schedule(&job));
+    assert_string_equal(kiln_schedule_print(&job.schedule, f.arena).data, texts[i]);
+  }
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "schedule { nest 0: panel i1 48, %s }", wrong[i][0]);
+    schedule_job job = {.fn = fn, .text = text, .arena = f.arena};
+    assert_error(parse_schedule(&job), KILN_INVALID_ARGUMENT, wrong[i][1]);
+  }
+  fn = parse_loop(&f, linear, false, NULL);
+  schedule_job job = {.fn = fn,
+                      .text = "schedule { nest 0: panel i1 48, pack b1, round b0, tile i0 4 }",
+                      .arena = f.arena};
+  assert_error(parse_schedule(&job), KILN_INVALID_ARGUMENT,
+               "b0 is rounded, but is not read to be cast to bf16 and back alone");
+  fixture_close(&f);
+}
+
 /* Nests that no tile can have. */
 static void test_no_contraction(void **unused) {
   (void)unused;
@@ -242,6 +286,8 @@ typedef struct product {
   kiln_dtype dtype;
   int64_t sizes[LOOPS], strides[BUFFERS][LOOPS], spans[BUFFERS];
   bool used[BUFFERS], relu, symbolic, shared; /* m is s0; w has no batches */
+  bool rounds[2];                             /* factors, to bf16 */
+  int lies;                                   /* 1 and one that lies along the sum; 0: by chance */
   int order[NEST];
   kiln_loop_fn *fn;
   void *data[BUFFERS];
@@ -269,6 +315,9 @@ static void add_buffer(product *p, int buffer) {
   int order[LOOPS], rank = 0;
   int64_t step = 1;
   shuffle(&p->seed, LOOPS, order);
+  for (int i = 0; i < LOOPS && buffer == p->lies - 1; i++) { /* along the innermost loop */
+    if (order[i] == L) order[i] = order[0], order[0] = L;
+  }
   for (int turn = 0; turn < 2; turn++) {
     for (int i = 0; i < LOOPS; i++) {
       const int d = order[i];
@@ -294,6 +343,11 @@ static int access(product *p, kiln_loop_nest *nest, int buffer, int value) {
   return -1;
 }
 
+static int rounded(product *p, kiln_loop_nest *nest, int value) {
+  return kiln_loop_cast(p->fn, nest, kiln_loop_cast(p->fn, nest, value, KILN_DTYPE_BF16),
+                        KILN_DTYPE_F32);
+}
+
 static void make(product *p, kiln_arena *arena) {
   const int most[LOOPS] = {3, 40, 90, 40, 4};
   kiln_dim extents[NEST];
@@ -301,7 +355,12 @@ static void make(product *p, kiln_arena *arena) {
   p->symbolic = random_below(&p->seed, 3) == 0;
   p->shared = random_below(&p->seed, 2);
   p->relu = random_below(&p->seed, 2);
+  const bool both = p->dtype == KILN_DTYPE_F32 && random_below(&p->seed, 3) == 0;
+  p->lies = both ? 1 + random_below(&p->seed, 2) : 0;
+  for (int i = X; i <= W; i++)
+    p->rounds[i] = p->dtype == KILN_DTYPE_F32 && (both || random_below(&p->seed, 2));
   for (int d = 0; d < LOOPS; d++) p->sizes[d] = 1 + random_below(&p->seed, most[d]);
+  if (both) p->sizes[L] = 2 + p->sizes[L] / 3 * 2;
   for (int i = 0; i < BUFFERS; i++)
     p->used[i] = (i != BIAS && i != MORE) || random_below(&p->seed, 2);
   shuffle(&p->seed, NEST, p->order);
@@ -312,7 +371,9 @@ static void make(product *p, kiln_arena *arena) {
   kiln_loop_nest *nest = kiln_loop_add_nest(p->fn, NEST, extents);
   kiln_loop_open(p->fn, nest, KILN_LOOP_reduce, p->sizes[K]);
   kiln_loop_open(p->fn, nest, KILN_LOOP_reduce, p->sizes[L]);
-  const int x = access(p, nest, X, -1), w = access(p, nest, W, -1);
+  int x = access(p, nest, X, -1), w = access(p, nest, W, -1);
+  if (p->rounds[X]) x = rounded(p, nest, x);
+  if (p->rounds[W]) w = rounded(p, nest, w);
   const bool swapped = random_below(&p->seed, 2);
   int sum = kiln_loop_reduce(p->fn, nest, KILN_LOOP_contract, swapped ? w : x, swapped ? x : w, 2);
   kiln_loop_end(p->fn, nest);
@@ -373,17 +434,24 @@ static void run_plain(product *p) {
 
 /* In one box, or in several that are cut anywhere. */
 static void run(product *p, const kiln_compiled *code, bool cut) {
-  void *data[BUFFERS], *copies[BUFFERS] = {0};
+  void *data[BUFFERS], *copies[2 * BUFFERS] = {0};
+  int64_t numel[BUFFERS];
   int count = 0;
-  for (int i = 0; i < BUFFERS; i++)
-    if (p->used[i]) data[count++] = p->data[i];
+  for (int i = 0; i < BUFFERS; i++) {
+    if (!p->used[i]) continue;
+    numel[count] = p->spans[i];
+    data[count++] = p->data[i];
+  }
+  assert_true(code->info.pack_count <= 2 * BUFFERS);
   for (int i = 0; i < code->info.pack_count; i++) {
-    const kiln_kernel_pack *pack = &code->info.packs[i];
+    const int input = code->info.packs[i].input;
+    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
     size_t bytes;
-    assert_true(kiln_pack_bytes(pack, &bytes));
+    assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    kiln_pack_copy(pack, data[pack->input], copies[i]);
-    data[pack->input] = copies[i];
+    memset(copies[i], 0xff, bytes); /* NaN */
+    kiln_pack_copy(&pack, data[input], copies[i]);
+    data[input] = copies[i];
   }
   kiln_kernel_work work = code->info.work;
   if (code->info.shape) assert_true(kiln_kernel_shape_work(code->info.shape, &p->sizes[M], &work));
@@ -399,7 +467,7 @@ static void run(product *p, const kiln_compiled *code, bool cut) {
     code->fn(&args, &box);
   }
   free(scratch);
-  for (int i = 0; i < BUFFERS; i++) free(copies[i]);
+  for (int i = 0; i < code->info.pack_count; i++) free(copies[i]);
 }
 
 static void compare(const product *p, uint64_t seed, const char *what) {
@@ -430,19 +498,32 @@ static void compare_boxes(product *p, const kiln_compiled *code) {
   free(whole);
 }
 
+/* Where they are legal, mostly. */
+static void draw_pairs(product *p, kiln_schedule_nest *n, kiln_arena *arena) {
+  const kiln_loop_nest *nest = p->fn->nests.data[0];
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, arena);
+  kiln__contraction c;
+  assert_null(kiln__find_contraction(p->fn, nest, &scopes, -1, &c));
+  n->pairs = random_below(&p->seed, 4) && !kiln__schedule_pairs_refuse(p->fn, 0, n, &c);
+}
+
 /* A legal one, mostly: else none. */
 static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
   kiln_schedule_nest *n = KILN_NEW(arena, kiln_schedule_nest);
   const kiln_schedule s = {1, n};
   *n = (kiln_schedule_nest){.panel_loop = random_below(&p->seed, NEST),
                             .panel = 1 + random_below(&p->seed, 64),
-                            .pack = random_below(&p->seed, 3) - 1,
+                            .pack = p->lies ? 2 - p->lies : random_below(&p->seed, 3) - 1,
                             .tile_loop = random_below(&p->seed, NEST),
                             .tile = 1 + random_below(&p->seed, 9),
                             .strip = random_below(&p->seed, 4)};
   const int64_t columns = p->fn->nests.data[0]->extents[n->panel_loop];
   if (n->pack >= 0 && n->strip) n->strip = (int)((columns + n->panel - 1) / n->panel);
   n->prefetch = n->pack >= 0 && !n->strip && random_below(&p->seed, 2);
+  for (int i = X; i <= W; i++)
+    if (i != n->pack && !kiln__schedule_round_refuses(p->fn, 0, i) && random_below(&p->seed, 3))
+      n->rounds[n->round_count++] = i;
+  draw_pairs(p, n, arena);
   kiln_status *status = kiln_schedule_verify(p->fn, &s, arena);
   if (status) *n = (kiln_schedule_nest){.pack = -1};
   kiln_status_destroy(status);
@@ -474,7 +555,7 @@ static kiln_status *compile_body(trial *t) {
 
 static void test_random(void **unused) {
   (void)unused;
-  int tiled = 0, drawn = 0;
+  int tiled = 0, drawn = 0, pairs = 0;
   const int count = random_rounds(60);
   for (uint64_t seed = 1; seed <= (uint64_t)count; seed++) {
     fixture f;
@@ -492,6 +573,7 @@ static void test_random(void **unused) {
       drawn += t.drawn;
       assert_ok(compile_body(&t));
       tiled += t.drawn && t.tiled;
+      pairs += t.drawn && strstr(t.text.data, "pairs") != NULL;
       run(&p, t.code, true);
       compare(&p, seed, t.drawn ? t.text.data : "evaluator");
       if (turn == 2) compare_boxes(&p, t.code);
@@ -503,13 +585,15 @@ static void test_random(void **unused) {
     fixture_close(&f);
   }
   assert_true(tiled >= drawn / 8);
+  assert_true(pairs > 0 || drawn < 120);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_rules),   cmocka_unit_test(test_no_contraction),
-      cmocka_unit_test(test_windows), cmocka_unit_test(test_random),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_rounded),        cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_no_contraction), cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
