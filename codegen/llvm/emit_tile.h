@@ -8,9 +8,10 @@
 enum {
   ROWS = 1,
   VECTORS = 2,
-  SUMS = 4,   /* with a sum */
-  WANTED = 8, /* in the sums' loops */
-  KEPT = 16,  /* of columns, and read by what is not */
+  SUMS = 4,    /* with a sum */
+  WANTED = 8,  /* in the sums' loops */
+  COLUMN = 16, /* the same in all rows */
+  KEPT = 32,   /* such, and read by what is not */
 };
 
 typedef struct tile {

@@ -12,10 +12,15 @@ static bool is_outside_rows(const tile *x, int i) {
   return true;
 }
 
-bool kiln__llvm_is_of_column(const tile *x, int i) {
+bool kiln__llvm_is_of_column(const tile *x, int i) { return x->t->e->tile_moves[i] & COLUMN; }
+
+/* What it reads is known of the instructions before. */
+static bool can_be_of_column(const tile *x, int i) {
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   const int moves = x->t->e->tile_moves[i];
   const bool in_loops = i >= x->c.first_open && i <= x->c.end;
+  for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
+    if (!is_outside(x, inst->args[a]) && !kiln__llvm_is_of_column(x, inst->args[a])) return false;
   return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
          inst->op != KILN_LOOP_check && inst->op != KILN_LOOP_gather &&
          inst->dtype != KILN_DTYPE_BOOL && (moves & VECTORS) && !(moves & (ROWS | SUMS | WANTED)) &&
@@ -29,7 +34,8 @@ void kiln__llvm_find_columns(tile *x) {
   x->column_depth = 0;
   for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (kiln__llvm_is_of_column(x, i)) {
+    if (can_be_of_column(x, i)) {
+      moves[i] |= COLUMN;
       for (int d = 0; d < x->row_loop && kiln_loop_has_map(inst); d++)
         if (inst->strides[d] != 0 && d >= x->column_depth) x->column_depth = d + 1;
       continue;
