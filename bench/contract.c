@@ -63,7 +63,7 @@ static bool find_copy(const kiln_compiled *code, int64_t numel, kiln_kernel_pack
                       int *out_at) {
   for (int i = 0; i < code->info.pack_count; i++) {
     if (code->info.packs[i].input != 0) continue;
-    *out = kiln_pack_of(&code->info.packs[i], numel);
+    *out = kiln_pack_of(&code->info.packs[i], numel, NULL, NULL);
     *out_at = i;
     return true;
   }

@@ -71,7 +71,7 @@ static inline void bench_pack(const kiln_compiled *code, const int64_t *numel, c
                               void **copies) {
   for (int i = 0; i < code->info.pack_count; i++) {
     const int input = code->info.packs[i].input;
-    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
+    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input], NULL, NULL);
     size_t bytes;
     if (!kiln_pack_bytes(&pack, &bytes)) exit(2);
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);

@@ -26,12 +26,25 @@ void kiln_pack_join_columns(kiln_kernel_pack *p) {
   }
 }
 
-kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel) {
+kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel, const int64_t *sizes,
+                              const int64_t *strides) {
   kiln_kernel_pack own = *pack;
   if (pack->whole) {
     own.columns = numel;
     own.panel = numel > 0 ? numel : 1;
   }
+  if (!pack->of_tensor) return own;
+  for (int i = 0; i < pack->rank; i++) {
+    const int64_t reach = (sizes[pack->dims[i]] - 1) * (pack->between[i] + 1) + 1;
+    own.sizes[i] = pack->before[i] + reach + pack->after[i];
+    own.strides[i] = strides[pack->dims[i]];
+  }
+  const int last = pack->dims[pack->rank];
+  own.columns = sizes[last];
+  own.column = strides[last];
+  own.panel = pack->columns_before + (own.columns - 1) * (pack->columns_between + 1) + 1 +
+              pack->columns_after;
+  kiln_pack_join_columns(&own);
   return own;
 }
 
@@ -182,25 +195,6 @@ static char *copy_outer(const kiln_kernel_pack *pack, int d, const char *from, c
 void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
   char *end = copy_outer(pack, 0, (const char *)from + pack->offset * size_from(pack), to);
   (void)put_zeros(end, KILN_KERNEL_PACK_BEHIND);
-}
-
-/* The pack with what only the tensor tells. */
-static kiln_kernel_pack pack_of(const kiln_kernel_pack *pack, const kiln_tensor *t) {
-  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
-  kiln_kernel_pack own = kiln_pack_of(pack, t->numel);
-  if (!pack->of_tensor) return own;
-  for (int i = 0; i < pack->rank; i++) {
-    const int64_t reach = (sizes[pack->dims[i]] - 1) * (pack->between[i] + 1) + 1;
-    own.sizes[i] = pack->before[i] + reach + pack->after[i];
-    own.strides[i] = strides[pack->dims[i]];
-  }
-  const int last = pack->dims[pack->rank];
-  own.columns = sizes[last];
-  own.column = strides[last];
-  own.panel = pack->columns_before + (own.columns - 1) * (pack->columns_between + 1) + 1 +
-              pack->columns_after;
-  kiln_pack_join_columns(&own);
-  return own;
 }
 
 /* -- Transformed weights -- */
@@ -379,7 +373,8 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
     *out_data = kept->copy;
     return NULL;
   }
-  kiln_kernel_pack same = pack_of(pack, t);
+  kiln_kernel_pack same =
+      kiln_pack_of(pack, t->numel, kiln_tensor_sizes(t), kiln_tensor_strides(t));
   same.input = 0;
   KILN_TRY(bytes_of(call, &same, out_bytes));
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));

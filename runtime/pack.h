@@ -15,8 +15,10 @@
 
 /* Rows whose columns follow those of the row before, without zeros, become columns of one row. */
 void kiln_pack_join_columns(kiln_kernel_pack *pack);
-/* What there is to do with a tensor of so many elements. */
-kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel);
+/* What there is to do with a tensor of so many elements; its sizes and strides may be NULL where
+ * the pack is not of_tensor. */
+kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel, const int64_t *sizes,
+                              const int64_t *strides);
 /* Bytes of a copy, with those behind it; false: more than 2^63. */
 bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes);
 /* The copy itself; `from` is the input's first element, `to` 64-byte aligned. */

@@ -154,7 +154,7 @@ static const float *run_code(trial *t) {
   assert_true(info->pack_count <= PACKS);
   for (int i = 0; i < info->pack_count; i++) {
     const int input = info->packs[i].input;
-    const kiln_kernel_pack pack = kiln_pack_of(&info->packs[i], numel_of(t->p, input));
+    const kiln_kernel_pack pack = kiln_pack_of(&info->packs[i], numel_of(t->p, input), NULL, NULL);
     size_t bytes;
     assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);

@@ -3,6 +3,7 @@
  * against plain C. Elements are small integers, so that sums in any order are the same. Seeds are
  * fixed. */
 #include "lower_support.h"
+#include "runtime/kernel_shape.h"
 #include "runtime/pack.h"
 
 enum { MOST = 3, TENSORS = 5 /* x, w, bias, residual, y */ };
@@ -15,6 +16,9 @@ typedef struct conv {
   int64_t in[MOST], out[MOST], taps[MOST], stride[MOST], pad[MOST], dilation[MOST], more[MOST];
   int rank[TENSORS];
   int64_t sizes[TENSORS][MOST + 2], strides[TENSORS][MOST + 2], numel[TENSORS];
+  bool symbols; /* s0, s1, ... for the image's sizes */
+  kiln_arena *arena;
+  kiln_dims *dims;
   void *data[TENSORS];
   double *wanted;
 } conv;
@@ -147,14 +151,45 @@ static void run_plain(conv *c) {
 
 /* -- As a graph -- */
 
+/* Of an axis of the image, and of the result, what stands behind its symbol. */
+static int64_t left_of(const conv *c, int d) {
+  return 2 * c->pad[d] + c->stride[d] - (c->taps[d] - 1) * c->dilation[d] - 1;
+}
+/* Whether that is so for all sizes from 2 on. */
+static bool can_be_symbols(const conv *c) {
+  bool can = !c->transposed;
+  for (int d = 0; d < c->nd; d++) can &= c->in[d] >= 2 && left_of(c, d) >= 0;
+  return can;
+}
+
+static kiln_dim size_of(const conv *c, int t, int d) {
+  const int axis = d - (c->rank[t] - c->nd);
+  if (!c->symbols || t == 1 || t == 2 || axis < 0) return c->sizes[t][d];
+  const kiln_dim from = kiln_dim_symbol(axis);
+  if (t == 0) return from;
+  const kiln_sum left = kiln_sum_number(left_of(c, axis));
+  const kiln_sum all = kiln_sum_plus(kiln_sum_of(c->dims, from), left);
+  return kiln_sum_dim(c->dims, kiln_sum_divided(c->dims, all, c->stride[axis]));
+}
+
 static int put_type(const conv *c, int t, char *to, size_t room) {
-  int n = snprintf(to, room, "%s(", c->wide ? "Double" : "Float");
-  for (int d = 0; d < c->rank[t]; d++)
-    n += snprintf(to + n, room - (size_t)n, "%lld, ", (long long)c->sizes[t][d]);
-  n += snprintf(to + n, room - (size_t)n, "strides=[");
-  for (int d = 0; d < c->rank[t]; d++)
-    n += snprintf(to + n, room - (size_t)n, "%s%lld", d ? ", " : "", (long long)c->strides[t][d]);
-  return n + snprintf(to + n, room - (size_t)n, "], requires_grad=0, device=cpu)");
+  kiln_text text = kiln_text_in(c->arena);
+  kiln_dim strides[MOST + 2], step = 1;
+  kiln_text_puts(&text, c->wide ? "Double(" : "Float(");
+  for (int d = c->rank[t] - 1; d >= 0; d--) {
+    strides[d] = step;
+    step = kiln_dim_product(c->dims, step, size_of(c, t, d));
+  }
+  for (int d = 0; d < c->rank[t]; d++) {
+    kiln_dim_print(&text, c->dims, size_of(c, t, d));
+    kiln_text_puts(&text, ", ");
+  }
+  for (int d = 0; d < c->rank[t]; d++) {
+    kiln_text_puts(&text, d ? ", " : "strides=[");
+    kiln_dim_print(&text, c->dims, strides[d]);
+  }
+  return snprintf(to, room, KILN_STR_FMT "], requires_grad=0, device=cpu)",
+                  KILN_STR_ARG(kiln_text_str(&text)));
 }
 static int put_list(const conv *c, const char *name, const int64_t *list, char *to, size_t room) {
   int n = snprintf(to, room, "  %%%s : int[] = prim::Constant[value=[", name);
@@ -229,17 +264,18 @@ static void fill(conv *c) {
 /* In boxes that are cut anywhere. */
 static void run_code(conv *c, const kiln_compiled *code) {
   void *data[TENSORS], *copies[TENSORS] = {0};
-  int64_t numel[TENSORS];
-  int count = 0;
+  int tensors[TENSORS], count = 0;
   for (int t = 0; t < TENSORS; t++) {
     if ((t == 2 && !c->bias) || (t == 3 && !c->residual)) continue;
-    numel[count] = c->numel[t];
+    tensors[count] = t;
     data[count++] = c->data[t];
   }
   assert_true(code->info.pack_count <= TENSORS);
   for (int i = 0; i < code->info.pack_count; i++) {
     const int input = code->info.packs[i].input;
-    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
+    const int t = tensors[input];
+    const kiln_kernel_pack pack =
+        kiln_pack_of(&code->info.packs[i], c->numel[t], c->sizes[t], c->strides[t]);
     size_t bytes;
     assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -247,13 +283,15 @@ static void run_code(conv *c, const kiln_compiled *code) {
     kiln_pack_copy(&pack, data[input], copies[i]);
     data[input] = copies[i];
   }
-  const kiln_kernel_work *work = &code->info.work;
-  void *scratch = aligned_alloc(64, work->scratch_bytes / 64 * 64 + 64);
-  const kiln_kernel_args args = {.data = data, .scratch = scratch, .closure = code->closure};
+  kiln_kernel_work work = code->info.work;
+  if (code->info.shape) assert_true(kiln_kernel_shape_work(code->info.shape, c->in, &work));
+  void *scratch = aligned_alloc(64, work.scratch_bytes / 64 * 64 + 64);
+  const kiln_kernel_args args = {
+      .data = data, .scratch = scratch, .closure = code->closure, .symbols = c->in};
   memset(c->data[4], 0x7f, (size_t)c->numel[4] * (c->wide ? 8 : 4));
-  kiln_kernel_box box = work->grid;
+  kiln_kernel_box box = work.grid;
   const int axis = random_below(&c->seed, KILN_KERNEL_AXES);
-  for (int64_t at = 0, end = work->grid.end[axis]; at < end;) {
+  for (int64_t at = 0, end = work.grid.end[axis]; at < end;) {
     box.begin[axis] = at;
     at = box.end[axis] = at + 1 + random_below(&c->seed, (int)(end - at));
     code->fn(&args, &box);
@@ -279,14 +317,30 @@ static kiln_status *compile_body(trial *t) {
   return kiln_codegen_compile(t->t.codegen, t->t.fn, t->backend, &t->t.reason, &t->code, NULL);
 }
 
-static void run_seed(uint64_t seed) {
+/* Gives whether it was one of symbols. */
+static bool run_seed(uint64_t seed) {
   char source[8192];
   conv c = {.seed = seed * UINT64_C(0x9e3779b97f4a7c15)};
-  if (!draw_conv(&c)) return;
+  if (!draw_conv(&c)) return false;
   fill(&c);
+  const uint64_t before = c.seed;
+  fixture f;
+  fixture_open(&f);
+  c.arena = f.arena;
+  c.dims = kiln_dims_create(f.arena);
+  c.symbols = seed / 8 % 2 && can_be_symbols(&c);
   put_graph(&c, source, sizeof source);
   trial t = {.backend = KILN_BACKEND_LLVM};
-  assert_ok(open_graph(&t.t, source));
+  kiln_status *refused = open_graph(&t.t, source);
+  if (refused && c.symbols) { /* sizes that are too small for the window have no result */
+    kiln_status_destroy(refused);
+    close_graph(&t.t);
+    c.symbols = false;
+    c.seed = before;
+    put_graph(&c, source, sizeof source);
+    refused = open_graph(&t.t, source);
+  }
+  assert_ok(refused);
   kiln_codegen_destroy(t.t.codegen);
   t.t.f.env->isa = (kiln_isa)(seed % (uint64_t)isa_count());
   kiln_flags *flags = &t.t.f.env->flags;
@@ -308,12 +362,16 @@ static void run_seed(uint64_t seed) {
   close_graph(&t.t);
   for (int i = 0; i < TENSORS; i++) free(c.data[i]);
   free(c.wanted);
+  fixture_close(&f);
+  return c.symbols;
 }
 
 static void test_random(void **unused) {
   (void)unused;
   const uint64_t count = (uint64_t)random_rounds(80);
-  for (uint64_t seed = 1; seed <= count; seed++) run_seed(random_seed(seed));
+  uint64_t symbols = 0;
+  for (uint64_t seed = 1; seed <= count; seed++) symbols += run_seed(random_seed(seed));
+  assert_true(symbols >= count / 8);
 }
 
 /* -- Copies that are none -- */
@@ -326,7 +384,11 @@ static void test_wrong_copies(void **unused) {
       {"in b0: f32[6] [2] copy of [4] [1] before [1]", "not contiguous"},
       {"in b0: f32[6] [1] copy of [4] [1] flipped [2]", "of nothing"},
       {"in b0: f32[6] [1] copy of [0] [1]", "of nothing"},
-      {"in b0: f32[6] [1] copy of [s0] [1]", "no number"},
+      {"in b0: f32[6] [1] copy of [s0] [1]", "smaller"},
+      {"in b0: f32[s0 + 1] [1] copy of [s0] [1] before [2]", "smaller"},
+      {"in b0: f32[s0 + s1] [1] copy of [s0] [1]", "not contiguous"},
+      {"in b0: f32[s0 + 1] [1] copy of [s0] [1] before [1] flipped [1]", "of nothing"},
+      {"in b0: f32[6] [1] copy of [4] [1] before [s0]", "no number"},
       {"in b0: f32[6] [1] copy of [4, 1] [1, 1]", "a copy of 2 dimensions"},
       {"in b0: f32[6] [1] copy of [4] [1] before [1, 1]", "2 numbers for a copy"},
       {"in b0: f32[] [] copy of [] []", "a copy of a number"},

@@ -445,7 +445,7 @@ static void run(product *p, const kiln_compiled *code, bool cut) {
   assert_true(code->info.pack_count <= 2 * BUFFERS);
   for (int i = 0; i < code->info.pack_count; i++) {
     const int input = code->info.packs[i].input;
-    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input]);
+    const kiln_kernel_pack pack = kiln_pack_of(&code->info.packs[i], numel[input], NULL, NULL);
     size_t bytes;
     assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
