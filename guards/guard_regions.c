@@ -618,7 +618,7 @@ static void guard_block(guarder *g, kiln_block *block) {
     }
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {
       if (passes_without(&f, n)) {
-        kiln_pass_refuse(pass, n, KILN_REASON_dynamic_as_static, "");
+        kiln_pass_refuse(pass, n, KILN_REASON_dynamic_by_interpreter, "");
         next = kiln__region_dissolve(pass, n);
         before.count = 0;
         continue;
