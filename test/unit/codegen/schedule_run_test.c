@@ -213,6 +213,72 @@ static void test_rules_of_bodies(void **unused) {
   check_rules(cases, sizeof cases / sizeof *cases);
 }
 
+/* Rows of few columns, of an operand that they share: in vectors of which lanes are left out only
+ * where that costs less than narrower ones, and whole rows without a loop where they are short. */
+#define ROWS_OF(type, n, rest)                                                                \
+  "kernel {\n in b0: " type "[9000, " n "] [" n ", 1]\n in b1: " type "[" n                   \
+  "] [1]\n out b2: " type "[9000, " n "] [" n ", 1]\n nest [9000, " n "] {\n %0 = load " type \
+  " b0 + 0 [" n ", 1]\n %1 = load " type " b1 + 0 [0, 1]\n" rest " store " type " b2 + 0 [" n \
+  ", 1], %3\n }\n}\n"
+#define ADD(type, n) ROWS_OF(type, n, " %2 = neg " type " %1\n %3 = add " type " %0, %2\n")
+#define EXP(n) ROWS_OF("f32", n, " %2 = add f32 %0, %1\n %3 = exp f32 %2\n")
+#define NOT(n) ROWS_OF("bool", n, " %2 = not bool %0\n %3 = or bool %1, %2\n")
+
+static void test_rules_of_rows(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {ADD("f32", "2"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "6"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "9"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 9523"},
+      {ADD("f32", "12"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "31"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 9523"},
+      {ADD("f64", "3"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f64", "5"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {NOT("3"), KILN_ISA_AVX2, "", "vector i1 1, unroll i1 3, parallel i0, grain 4761"},
+      {NOT("4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_V2, "", "vector i1 1, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "6"), KILN_ISA_V2, "", "vector i1 2, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_AVX512, "", "vector i1 16, parallel i0, grain 19047"},
+      {ADD("f32", "4"), KILN_ISA_AVX512, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "12"), KILN_ISA_AVX512, "", "vector i1 16, parallel i0, grain 19047"},
+      /* A function costs more than the masks of a step. */
+      {EXP("4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 1724"},
+      {EXP("6"), KILN_ISA_AVX2, "", "vector i1 8, parallel i0, grain 2040"},
+      {EXP("12"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 2040"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
+/* Two functions, beside each other or the one of the other: large calls gain what more bodies, and
+ * wider ones for what waits, take to compile. */
+#define FUNCTIONS(count, second)                                                     \
+  "kernel {\n in b0: f32[" count "] [1]\n out b1: f32[" count "] [1]\n nest [" count \
+  "] {\n %0 = load f32 b0 + 0 [1]\n %1 = exp f32 %0\n %2 = tanh f32 " second         \
+  "\n %3 = mul f32 %1, %2\n store f32 b1 + 0 [1], %3\n }\n}\n"
+
+static void test_rules_of_functions(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {FUNCTIONS("16383", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("16384", "%0"), KILN_ISA_AVX2, "",
+       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("1000000", "%0"), KILN_ISA_AVX2, "",
+       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("16383", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("16384", "%1"), KILN_ISA_AVX2, "",
+       "vector i0 16, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_AVX2, "",
+       "vector i0 32, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("s0", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1075"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_AVX512, "",
+       "vector i0 16, unroll i0 1, parallel i0, grain 2312"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
 /* A line of the load is read again for each of the rows: where 300 of them are not in the first
  * cache any more, the rows go through 16 columns at a time. Places 4 KB apart are 12 there. */
 #define CROSSING(n, m)                                                                     \
@@ -333,6 +399,8 @@ int main(void) {
       cmocka_unit_test(test_refused_loops),
       cmocka_unit_test(test_rules),
       cmocka_unit_test(test_rules_of_bodies),
+      cmocka_unit_test(test_rules_of_rows),
+      cmocka_unit_test(test_rules_of_functions),
       cmocka_unit_test(test_rules_of_panels),
       cmocka_unit_test(test_grid),
       cmocka_unit_test(test_grain),
