@@ -50,6 +50,30 @@ static bool wants_columns(const look *l, int lanes) {
          2 * lanes * KILN_REDUCE_LANES * sums <= l->m->l1_bytes;
 }
 
+/* Whether sums down columns go along their loop all the same, in single elements. In vectors of
+ * columns each column has KILN_REDUCE_LANES sums in memory, which are added up behind the loop: a
+ * short loop takes less than that, and so does one of columns that fill no vector. Of AVX-512
+ * nothing was measured. */
+static bool wants_single(const look *l, int lanes) {
+  enum { SHORT = 4, NARROW = 8 };
+  const kiln_loop_nest *nest = l->nest;
+  const int64_t columns = number_or(nest->extents[nest->rank - 1], INT64_MAX);
+  int64_t count = INT64_MAX;
+  int loops = 0;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || kiln_loop_multiplies(inst->op) ||
+        kiln_loop_carries(inst->op) || (int)inst->op >= (int)KILN_LOOP_FIRST_MATH)
+      return false;
+    if (!opens(nest, i)) continue;
+    loops++;
+    count = inst->op == KILN_LOOP_reduce ? number_or(inst->offset, INT64_MAX) : INT64_MAX;
+  }
+  return loops == 1 && l->m->masks != 1 &&
+         ((count <= SHORT && count < lanes) ||
+          (columns < lanes && columns < NARROW && count <= KILN_REDUCE_LANES));
+}
+
 static void choose_vectors(const look *l, bool has_loops) {
   const kiln_loop_nest *nest = l->nest;
   kiln_schedule_nest *s = l->s;
@@ -59,7 +83,8 @@ static void choose_vectors(const look *l, bool has_loops) {
   if (s->tile) {
     s->vector_loop = s->panel_loop;
     lanes = kiln__schedule_tile_width(nest, lanes);
-  } else if (s->body_count || (has_loops && kiln_loop_strips_body(nest))) {
+  } else if (s->body_count ||
+             (has_loops && (kiln_loop_strips_body(nest) || wants_single(l, lanes)))) {
     s->vector_loop = -1;
   } else if (has_loops && lanes > 1 && wants_columns(l, lanes)) {
     lanes *= 2;

@@ -187,6 +187,26 @@ static void test_rules(void **unused) {
   check_rules(cases, sizeof cases / sizeof *cases);
 }
 
+/* Sums down a few elements, or of few columns, go along their loop in single elements. */
+#define DOWN(count, n)                                                                        \
+  "kernel {\n in b0: f32[90, " count ", " n "] [9000, " n ", 1]\n out b1: f32[90, " n "] [" n \
+  ", 1]\n nest [90, " n "] {\n reduce " count " {\n %1 = load f32 b0 + 0 [9000, 1, " n        \
+  "]\n %2 = sum f32 %1 over 1\n }\n store f32 b1 + 0 [" n ", 1], %2\n }\n}\n"
+
+static void test_rules_of_short_sums(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {DOWN("4", "30"), KILN_ISA_AVX2, "", "vector l 8, parallel i0 i1, grain 3225"},
+      {DOWN("5", "30"), KILN_ISA_AVX2, "l1=32768", "vector i1 16, parallel i0, grain 8888"},
+      {DOWN("64", "7"), KILN_ISA_AVX2, "", "vector l 8, unroll l0 8, parallel i0 i1, grain 237"},
+      {DOWN("65", "7"), KILN_ISA_AVX2, "", "vector i1 8, parallel i0, grain 380"},
+      {DOWN("3", "30"), KILN_ISA_V2, "", "vector l 4, parallel i0 i1, grain 3448"},
+      {DOWN("4", "30"), KILN_ISA_V2, "l1=32768", "vector i1 8, parallel i0, grain 5405"},
+      {DOWN("4", "30"), KILN_ISA_AVX512, "l1=32768", "vector i1 32, parallel i0, grain 21621"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
 /* One function, of which 16 K elements or more gain what a second body takes to compile. */
 #define FUNCTION(type, count)                                                                  \
   "kernel {\n in b0: " type "[" count "] [1]\n out b1: " type "[" count "] [1]\n nest [" count \
@@ -400,6 +420,7 @@ int main(void) {
       cmocka_unit_test(test_rules),
       cmocka_unit_test(test_rules_of_bodies),
       cmocka_unit_test(test_rules_of_rows),
+      cmocka_unit_test(test_rules_of_short_sums),
       cmocka_unit_test(test_rules_of_functions),
       cmocka_unit_test(test_rules_of_panels),
       cmocka_unit_test(test_grid),
