@@ -356,6 +356,10 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   return inside < outside;
 }
 
+/* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
+ * asking for it takes time alone. */
+enum { ASKED_ROWS = 96 };
+
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
                    kiln_schedule_nest *out) {
   const kiln_loop_nest *nest = fn->nests.data[number];
@@ -382,6 +386,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m,
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
+  if (number_or(nest->extents[s.row], 0) > ASKED_ROWS) out->prefetch = false;
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }
