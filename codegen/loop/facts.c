@@ -139,6 +139,11 @@ double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
   }
 }
 
+double kiln_loop_vector_cost(const kiln_loop_inst *inst) {
+  const double cost = kiln_loop_inst_cost(inst);
+  return cost * (cost < LONG_COST ? PLAIN_LANES : LONG_LANES);
+}
+
 int kiln_loop_moves(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                     const kiln_loop_scopes *scopes, int number, kiln_loop_move *out_moves) {
   const kiln_loop_inst *inst = &nest->body.data[number];

@@ -319,6 +319,8 @@ double kiln_loop_first_f(kiln_loop_opcode op);
 int64_t kiln_loop_first_i(kiln_loop_opcode op, kiln_dtype dtype);
 /* Rough nanoseconds of one instruction on one element, with wide vectors. */
 double kiln_loop_inst_cost(const kiln_loop_inst *inst);
+/* The same on a vector, no wider than a register. */
+double kiln_loop_vector_cost(const kiln_loop_inst *inst);
 /* Of one iteration of a nest, with the loops of its body, where vectors of nest->run.lanes go along
  * that loop of the nest, or those of the body (-1). -1: the loops are no numbers. */
 double kiln_loop_iteration_cost(const kiln_loop_nest *nest, int vector_loop);

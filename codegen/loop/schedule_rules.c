@@ -390,6 +390,10 @@ static bool wants_pairs(const kiln_loop_fn *fn, int number, const kiln_machine *
          !kiln__schedule_pairs_refuse(fn, number, s, &c);
 }
 
+/* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
+ * asking for it takes time alone. */
+enum { ASKED_ROWS = 96 };
+
 /* `packs`: also what lies as vectors read it, where the copy has half the bytes. */
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bool packs,
                    kiln_arena *arena, kiln_schedule_nest *out) {
@@ -420,6 +424,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
+  if (number_or(nest->extents[s.row], 0) > ASKED_ROWS) out->prefetch = false;
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }

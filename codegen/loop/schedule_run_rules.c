@@ -50,6 +50,30 @@ static bool wants_columns(const look *l, int lanes) {
          2 * lanes * KILN_REDUCE_LANES * sums <= l->m->l1_bytes;
 }
 
+/* Whether sums down columns go along their loop all the same, in single elements. In vectors of
+ * columns each column has KILN_REDUCE_LANES sums in memory, which are added up behind the loop: a
+ * short loop takes less than that, and so does one of columns that fill no vector. Of AVX-512
+ * nothing was measured. */
+static bool wants_single(const look *l, int lanes) {
+  enum { SHORT = 4, NARROW = 8 };
+  const kiln_loop_nest *nest = l->nest;
+  const int64_t columns = number_or(nest->extents[nest->rank - 1], INT64_MAX);
+  int64_t count = INT64_MAX;
+  int loops = 0;
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || kiln_loop_multiplies(inst->op) ||
+        kiln_loop_carries(inst->op) || (int)inst->op >= (int)KILN_LOOP_FIRST_MATH)
+      return false;
+    if (!opens(nest, i)) continue;
+    loops++;
+    count = inst->op == KILN_LOOP_reduce ? number_or(inst->offset, INT64_MAX) : INT64_MAX;
+  }
+  return loops == 1 && l->m->masks != 1 &&
+         ((count <= SHORT && count < lanes) ||
+          (columns < lanes && columns < NARROW && count <= KILN_REDUCE_LANES));
+}
+
 static void choose_vectors(const look *l, bool has_loops) {
   const kiln_loop_nest *nest = l->nest;
   kiln_schedule_nest *s = l->s;
@@ -59,7 +83,8 @@ static void choose_vectors(const look *l, bool has_loops) {
   if (s->tile) {
     s->vector_loop = s->panel_loop;
     lanes = kiln__schedule_tile_width(nest, lanes);
-  } else if (s->body_count || (has_loops && kiln_loop_strips_body(nest))) {
+  } else if (s->body_count ||
+             (has_loops && (kiln_loop_strips_body(nest) || wants_single(l, lanes)))) {
     s->vector_loop = -1;
   } else if (has_loops && lanes > 1 && wants_columns(l, lanes)) {
     lanes *= 2;
@@ -137,6 +162,9 @@ static void choose_panel(const look *l) {
 enum {
   TWICE = 24, /* instructions of a nest without loops that stand in whole steps and partial ones */
   MANY = 1 << 14,
+  BODIES = 32, /* of functions, in registers of a vector and as often as they stand: some 40 ms */
+  ROW = 36,    /* instructions of a row that has no loop, of FEW steps at most */
+  FEW = 7,
   BLOCK = 12, /* of a loop that reduces, with all its lanes in registers */
   WHOLE = 7   /* iterations of a tile's sum that are one step: of the taps of a window */
 };
@@ -152,6 +180,12 @@ static bool has_masks(const kiln_machine *m, kiln_dtype dtype) {
 
 static bool is_half(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_H; }
 
+static bool has_symbols(const kiln_loop_nest *nest) {
+  for (int d = 0; d < nest->rank; d++)
+    if (!kiln_dim_is_number(nest->extents[d])) return true;
+  return false;
+}
+
 /* Iterations of a nest; many, where they are symbols. */
 static int64_t count_iterations(const kiln_loop_nest *nest) {
   int64_t count = 1;
@@ -160,30 +194,124 @@ static int64_t count_iterations(const kiln_loop_nest *nest) {
   return count;
 }
 
-/* Whether whole steps get a body of their own, without masks: it runs faster, and compiles as fast
- * where it is short. Functions take long to compile, so that there is one at most, and iterations
- * enough to gain that again; where masks are dear, all accesses have them then, for else the
- * partial step is long too. */
-static bool stands_twice(const look *l, kiln_arena *arena) {
+/* What the innermost loop of a nest without loops in its body computes. */
+typedef struct step {
+  int count, functions; /* instructions; of functions, which take long to compile */
+  int in_turn;          /* functions of which each waits for the one before */
+  int stores;
+  bool masked;   /* all accesses of vectors have masks where a step is partial */
+  bool scatters; /* a store's elements lie apart */
+  double ns;     /* of a vector no wider than a register, without what masks cost */
+} step;
+
+static step look_at_step(const look *l, kiln_arena *arena) {
   const kiln_loop_nest *nest = l->nest;
   const int last = nest->rank - 1;
-  int *levels = KILN_NEW_ARRAY(arena, int, nest->body.count + 1), count = 0, functions = 0;
-  bool masked = true;
-  if (number_or(nest->extents[last], INT64_MAX) < l->s->lanes) return false;
+  int *levels = KILN_NEW_ARRAY(arena, int, nest->body.count + 1);
+  int *waits = KILN_NEW_ARRAY(arena, int, nest->body.count + 1);
+  step s = {.masked = true};
   kiln_loop_levels(nest, levels);
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const bool is_store = inst->op == KILN_LOOP_store;
+    waits[i] = 0;
     if (levels[i] < nest->rank && !is_store) continue; /* it stands further out */
-    count++;
-    functions += is_math(inst);
-    if (inst->op == KILN_LOOP_cast && l->m->masks != 1)
-      functions += is_half(inst->dtype) || is_half(nest->body.data[inst->args[0]].dtype);
+    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
+      if (waits[inst->args[a]] > waits[i]) waits[i] = waits[inst->args[a]];
+    waits[i] += is_math(inst);
+    if (waits[i] > s.in_turn) s.in_turn = waits[i];
+    s.count++;
+    s.functions += is_math(inst);
+    s.stores += is_store;
+    s.scatters |= is_store && inst->strides[last] != 1;
+    s.ns += kiln_loop_vector_cost(inst);
+    if (inst->op == KILN_LOOP_cast && l->m->masks != 1 &&
+        (is_half(inst->dtype) || is_half(nest->body.data[inst->args[0]].dtype))) {
+      s.functions++;
+      s.ns += l->m->masks ? 0.4 : 1.6; /* without an instruction of its own */
+    }
     if (kiln_loop_is_access(inst) && (is_store || inst->strides[last] == 1))
-      masked &= inst->strides[last] == 1 && has_masks(l->m, inst->dtype);
+      s.masked &= inst->strides[last] == 1 && has_masks(l->m, inst->dtype);
   }
-  if (count > TWICE) return false;
-  return functions == 0 || (functions == 1 && masked && count_iterations(nest) >= MANY);
+  return s;
+}
+
+/* Whether whole steps get a body of their own, without masks: it runs faster, and compiles as fast
+ * where it is short. Functions take long to compile, so that a call of so many iterations gains
+ * what they take within some thousand calls; of symbols, one function at most. Where masks are
+ * dear, all accesses have them then, for else the partial step is long too. */
+static bool stands_twice(const look *l, const step *s) {
+  const kiln_loop_nest *nest = l->nest;
+  if (number_or(nest->extents[nest->rank - 1], INT64_MAX) < l->s->lanes) return false;
+  if (s->functions == 0) return s->count <= TWICE;
+  if (!s->masked || count_iterations(nest) < MANY) return false;
+  if (has_symbols(nest)) return s->functions == 1 && s->count <= TWICE;
+  return 2 * (s->functions + s->count / TWICE) <= BODIES;
+}
+
+/* Nanoseconds beside its instructions of a step in which some lanes do not exist, `left` being
+ * those that do: masked stores are slow where they are not for all types, and a constant mask of
+ * one lane is no mask; what has no masks goes through the stack, element by element. */
+static double partial_cost(const look *l, const step *s, int64_t left, bool twice) {
+  if (l->m->masks == 1) return 0.3 * s->stores;
+  if (!s->masked) return 10 + l->s->lanes;
+  return left == 1 && twice ? 0 : 0.6 * l->s->lanes * s->stores;
+}
+
+/* Of a row; vectors as the schedule has them. */
+static double row_cost(const look *l, const step *s, int64_t extent) {
+  const int64_t lanes = l->s->lanes, left = extent % lanes;
+  const double each = lanes == 1 ? s->ns + 0.6 /* the loop */ : s->ns;
+  const double whole = (double)(extent / lanes) * each;
+  return left ? whole + s->ns + partial_cost(l, s, left, stands_twice(l, s)) : whole;
+}
+
+/* Rows of which a vector, or the last of a few, has lanes that do not exist go in narrower ones
+ * where that costs less: [N, 4] in vectors of 4. Boxes cut no row. */
+static void narrow_vectors(const look *l, const step *s) {
+  const kiln_dim extent = l->nest->extents[l->nest->rank - 1];
+  int best = l->s->lanes;
+  if (l->nest->rank < 2 || !kiln_dim_is_number(extent) || extent < 2 || s->scatters) return;
+  double least = row_cost(l, s, extent) * 0.9; /* what is not clear stays */
+  for (int lanes = best / 2; lanes >= 1; lanes /= 2) {
+    l->s->lanes = lanes;
+    const double cost = row_cost(l, s, extent);
+    if (cost >= least) continue;
+    least = cost;
+    best = lanes;
+  }
+  l->s->lanes = best;
+}
+
+/* Functions that wait for each other leave a CPU idle, for one vector's instructions are more than
+ * it looks ahead: the steps are of several registers then, two where a call has MANY elements and
+ * four from four times as many on. Each register compiles as long as one more body does. Where
+ * masks cost nothing (AVX-512) registers are wider, and no measurement says so: none are. */
+static void widen_vectors(const look *l, const step *s) {
+  const kiln_loop_nest *nest = l->nest;
+  const kiln_dim extent = nest->extents[nest->rank - 1];
+  const int64_t count = count_iterations(nest);
+  const int bodies = 2 * (s->functions + s->count / TWICE);
+  if (s->in_turn < 2 || !s->masked || l->m->masks == 1 || has_symbols(nest)) return;
+  for (int by = 2; by <= 4 && count >= (int64_t)MANY * by * by / 4 && bodies * by <= BODIES;
+       by *= 2) {
+    const int lanes = 2 * l->s->lanes;
+    if (lanes > KILN_LOOP_LANES || (extent % lanes != 0 && extent < 16 * lanes)) return;
+    l->s->lanes = lanes;
+  }
+}
+
+/* Where steps leave nothing of a row the body stands once all the same, without masks; a few short
+ * steps are the row, without a loop. */
+static int unroll_rows(const look *l, const step *s) {
+  const kiln_dim extent = l->nest->extents[l->nest->rank - 1];
+  if (l->nest->rank >= 2 && !l->s->panel && kiln_dim_is_number(extent) && extent > 0 &&
+      extent % l->s->lanes == 0) {
+    const int64_t steps = extent / l->s->lanes;
+    const bool all = s->functions == 0 && steps <= FEW && steps * s->count <= ROW;
+    return all ? (int)steps : l->s->lanes > 1;
+  }
+  return stands_twice(l, s);
 }
 
 /* Iterations of the innermost loop of a tile's sum. Few sums are several chains, which take the
@@ -299,10 +427,11 @@ static void choose_parallel(const look *l, bool has_loops) {
   for (int i = 0; i < count && i < KILN_KERNEL_AXES; i++) s->parallel |= 1u << first[i];
 }
 
-static void choose_grain(const look *l) {
+static void choose_grain(const look *l, bool has_loops) {
   const double part = KILN_KERNEL_PART_NS;
+  const int width = kiln__schedule_width(l->nest, l->m->lanes);
   kiln_loop_nest nest = *l->nest;
-  nest.run.lanes = l->s->lanes;
+  nest.run.lanes = !has_loops && l->s->lanes > width ? width : l->s->lanes;
   nest.tile.rows = l->s->tile;
   nest.body_tiles.count = l->s->body_count;
   const double cost = kiln_loop_iteration_cost(&nest, l->s->vector_loop);
@@ -321,12 +450,15 @@ void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_ma
   choose_vectors(&l, has_loops);
   if (has_loops) {
     choose_unrolls(&l, arena);
-  } else if (l.nest->rank > 0 && stands_twice(&l, arena)) {
-    s->unroll = 1;
+  } else if (l.nest->rank > 0) {
+    const step inner = look_at_step(&l, arena);
+    if (!s->panel) narrow_vectors(&l, &inner);
+    if (!s->panel) widen_vectors(&l, &inner);
+    s->unroll = unroll_rows(&l, &inner);
   }
   kiln_status *status = kiln__schedule_verify_run(fn, number, s, arena);
   if (status) s->unroll = s->unroll_count = 0; /* too much code */
   kiln_status_destroy(status);
   choose_parallel(&l, has_loops);
-  choose_grain(&l);
+  choose_grain(&l, has_loops);
 }

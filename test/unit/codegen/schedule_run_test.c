@@ -187,6 +187,26 @@ static void test_rules(void **unused) {
   check_rules(cases, sizeof cases / sizeof *cases);
 }
 
+/* Sums down a few elements, or of few columns, go along their loop in single elements. */
+#define DOWN(count, n)                                                                        \
+  "kernel {\n in b0: f32[90, " count ", " n "] [9000, " n ", 1]\n out b1: f32[90, " n "] [" n \
+  ", 1]\n nest [90, " n "] {\n reduce " count " {\n %1 = load f32 b0 + 0 [9000, 1, " n        \
+  "]\n %2 = sum f32 %1 over 1\n }\n store f32 b1 + 0 [" n ", 1], %2\n }\n}\n"
+
+static void test_rules_of_short_sums(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {DOWN("4", "30"), KILN_ISA_AVX2, "", "vector l 8, parallel i0 i1, grain 3225"},
+      {DOWN("5", "30"), KILN_ISA_AVX2, "l1=32768", "vector i1 16, parallel i0, grain 8888"},
+      {DOWN("64", "7"), KILN_ISA_AVX2, "", "vector l 8, unroll l0 8, parallel i0 i1, grain 237"},
+      {DOWN("65", "7"), KILN_ISA_AVX2, "", "vector i1 8, parallel i0, grain 380"},
+      {DOWN("3", "30"), KILN_ISA_V2, "", "vector l 4, parallel i0 i1, grain 3448"},
+      {DOWN("4", "30"), KILN_ISA_V2, "l1=32768", "vector i1 8, parallel i0, grain 5405"},
+      {DOWN("4", "30"), KILN_ISA_AVX512, "l1=32768", "vector i1 32, parallel i0, grain 21621"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
 /* One function, of which 16 K elements or more gain what a second body takes to compile. */
 #define FUNCTION(type, count)                                                                  \
   "kernel {\n in b0: " type "[" count "] [1]\n out b1: " type "[" count "] [1]\n nest [" count \
@@ -209,6 +229,72 @@ static void test_rules_of_bodies(void **unused) {
       {FUNCTION("f16", "s0"), KILN_ISA_AVX512, "",
        "vector i0 16, unroll i0 1, parallel i0, grain 4166"},
       {FUNCTION("f16", "s0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 2083"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
+/* Rows of few columns, of an operand that they share: in vectors of which lanes are left out only
+ * where that costs less than narrower ones, and whole rows without a loop where they are short. */
+#define ROWS_OF(type, n, rest)                                                                \
+  "kernel {\n in b0: " type "[9000, " n "] [" n ", 1]\n in b1: " type "[" n                   \
+  "] [1]\n out b2: " type "[9000, " n "] [" n ", 1]\n nest [9000, " n "] {\n %0 = load " type \
+  " b0 + 0 [" n ", 1]\n %1 = load " type " b1 + 0 [0, 1]\n" rest " store " type " b2 + 0 [" n \
+  ", 1], %3\n }\n}\n"
+#define ADD(type, n) ROWS_OF(type, n, " %2 = neg " type " %1\n %3 = add " type " %0, %2\n")
+#define EXP(n) ROWS_OF("f32", n, " %2 = add f32 %0, %1\n %3 = exp f32 %2\n")
+#define NOT(n) ROWS_OF("bool", n, " %2 = not bool %0\n %3 = or bool %1, %2\n")
+
+static void test_rules_of_rows(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {ADD("f32", "2"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "6"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "9"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 9523"},
+      {ADD("f32", "12"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "31"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 9523"},
+      {ADD("f64", "3"), KILN_ISA_AVX2, "", "vector i1 2, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f64", "5"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {NOT("3"), KILN_ISA_AVX2, "", "vector i1 1, unroll i1 3, parallel i0, grain 4761"},
+      {NOT("4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_V2, "", "vector i1 1, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "6"), KILN_ISA_V2, "", "vector i1 2, unroll i1 3, parallel i0, grain 4761"},
+      {ADD("f32", "3"), KILN_ISA_AVX512, "", "vector i1 16, parallel i0, grain 19047"},
+      {ADD("f32", "4"), KILN_ISA_AVX512, "", "vector i1 4, unroll i1 1, parallel i0, grain 4761"},
+      {ADD("f32", "12"), KILN_ISA_AVX512, "", "vector i1 16, parallel i0, grain 19047"},
+      /* A function costs more than the masks of a step. */
+      {EXP("4"), KILN_ISA_AVX2, "", "vector i1 4, unroll i1 1, parallel i0, grain 1724"},
+      {EXP("6"), KILN_ISA_AVX2, "", "vector i1 8, parallel i0, grain 2040"},
+      {EXP("12"), KILN_ISA_AVX2, "", "vector i1 8, unroll i1 1, parallel i0, grain 2040"},
+  };
+  check_rules(cases, sizeof cases / sizeof *cases);
+}
+
+/* Two functions, beside each other or the one of the other: large calls gain what more bodies, and
+ * wider ones for what waits, take to compile. */
+#define FUNCTIONS(count, second)                                                     \
+  "kernel {\n in b0: f32[" count "] [1]\n out b1: f32[" count "] [1]\n nest [" count \
+  "] {\n %0 = load f32 b0 + 0 [1]\n %1 = exp f32 %0\n %2 = tanh f32 " second         \
+  "\n %3 = mul f32 %1, %2\n store f32 b1 + 0 [1], %3\n }\n}\n"
+
+static void test_rules_of_functions(void **unused) {
+  (void)unused;
+  static const rule_case cases[] = {
+      {FUNCTIONS("16383", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("16384", "%0"), KILN_ISA_AVX2, "",
+       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("1000000", "%0"), KILN_ISA_AVX2, "",
+       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("16383", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("16384", "%1"), KILN_ISA_AVX2, "",
+       "vector i0 16, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_AVX2, "",
+       "vector i0 32, unroll i0 1, parallel i0, grain 1156"},
+      {FUNCTIONS("s0", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1075"},
+      {FUNCTIONS("65536", "%1"), KILN_ISA_AVX512, "",
+       "vector i0 16, unroll i0 1, parallel i0, grain 2312"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }
@@ -333,6 +419,9 @@ int main(void) {
       cmocka_unit_test(test_refused_loops),
       cmocka_unit_test(test_rules),
       cmocka_unit_test(test_rules_of_bodies),
+      cmocka_unit_test(test_rules_of_rows),
+      cmocka_unit_test(test_rules_of_short_sums),
+      cmocka_unit_test(test_rules_of_functions),
       cmocka_unit_test(test_rules_of_panels),
       cmocka_unit_test(test_grid),
       cmocka_unit_test(test_grain),

@@ -269,6 +269,33 @@ static void test_rules(void **unused) {
   fixture_close(&f);
 }
 
+/* A panel is asked for while few rows go through the one before. */
+#define PRODUCT(rows)                                                               \
+  "kernel {\n in b0: f32[" rows ", 512] [512, 1]\n in b1: f32[512, 512] [512, 1]\n" \
+  " out b2: f32[" rows ", 512] [512, 1]\n nest [" rows ", 512] {\n reduce 512 {\n"  \
+  " %1 = load f32 b0 + 0 [512, 0, 1]\n %2 = load f32 b1 + 0 [0, 512, 1]\n"          \
+  " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [512, 1], %3\n }\n}\n"
+
+static void test_rules_of_prefetch(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *kernel;
+    bool wanted;
+  } cases[] = {{PRODUCT("8"), true}, {PRODUCT("96"), true}, {PRODUCT("97"), false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    kiln_machine machine;
+    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
+    assert_ok(kiln_machine_describe(KILN_ISA_AVX2,
+                                    KILN_STR("l1=32768,l2=524288,l3=33554432,line=64"), &machine));
+    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
+    assert_true(s.nests[0].pack == 1 && s.nests[0].strip == 0);
+    assert_int_equal(s.nests[0].prefetch, cases[i].wanted);
+    fixture_close(&f);
+  }
+}
+
 /* -- Random contractions -- */
 
 /* out[b][m][n] = e(sum over k, l of x[b][m][k][l] * w[b][n][k][l]); e is + bias[n], + more[b][m][n]
@@ -590,9 +617,13 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),           cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_rounded),        cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_no_contraction), cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_rounded),
+      cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_rules_of_prefetch),
+      cmocka_unit_test(test_no_contraction),
+      cmocka_unit_test(test_windows),
       cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
