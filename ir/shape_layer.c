@@ -34,8 +34,10 @@ static kiln_dim windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stri
     return NO_FIT;
   }
   if (!kiln_dim_is_number(in)) {
-    if (ceil_mode) return KILN_DIM_UNKNOWN;
-    const kiln_sum more = kiln_sum_number(2 * padding - dilation * (size - 1) - 1);
+    const int64_t reach = dilation * (size - 1) + 1, rest = ceil_mode ? stride - 1 : 0;
+    /* Else the last window may begin in the zeros behind, and is none. */
+    if (ceil_mode && padding + stride > reach) return KILN_DIM_UNKNOWN;
+    const kiln_sum more = kiln_sum_number(2 * padding - reach + rest);
     const kiln_sum steps =
         kiln_sum_divided(dims, kiln_sum_plus(kiln_sum_of(dims, in), more), stride);
     return kiln_sum_dim(dims, kiln_sum_plus(steps, kiln_sum_number(1)));

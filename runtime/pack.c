@@ -367,6 +367,7 @@ static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln
 kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                             kiln_tensor *t, const void **out_data, void **out_own,
                             size_t *out_bytes) {
+  if (pack->of_tensor) slot = NULL; /* the next one may have other sizes */
   kiln__packed *kept = slot ? __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) : NULL;
   *out_own = NULL;
   if (kept && kiln_memory_is(&kept->from, t)) {

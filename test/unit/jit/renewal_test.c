@@ -265,23 +265,22 @@ static void test_first_of_a_region(void **state) {
   model_close(&m);
 }
 
-#define GRAPH_WINDOWS                                  \
-  "graph(%x.1 : Tensor):\n"                            \
-  "  %1 : int = prim::Constant[value=1]()\n"           \
-  "  %2 : int = prim::Constant[value=2]()\n"           \
-  "  %0 : int = prim::Constant[value=0]()\n"           \
-  "  %3 : Tensor = aten::mul(%x.1, %x.1)\n"            \
-  "  %4 : Tensor = aten::sigmoid(%3)\n"                \
-  "  %5 : int[] = prim::ListConstruct(%2, %2)\n"       \
-  "  %6 : int[] = prim::ListConstruct(%1, %1)\n"       \
-  "  %7 : int[] = prim::ListConstruct(%0, %0)\n"       \
-  "  %8 : Tensor = aten::im2col(%4, %5, %6, %7, %6)\n" \
-  "  %9 : Tensor = aten::mul(%8, %8)\n"                \
-  "  %10 : Tensor = aten::tanh(%9)\n"                  \
+#define GRAPH_WINDOWS                                                                \
+  "graph(%x.1 : Tensor):\n"                                                          \
+  "  %none : NoneType = prim::Constant()\n"                                          \
+  "  %true : bool = prim::Constant[value=1]()\n"                                     \
+  "  %size : int[] = prim::Constant[value=[9, 9]]()\n"                               \
+  "  %step : int[] = prim::Constant[value=[10, 10]]()\n"                             \
+  "  %zero : int[] = prim::Constant[value=[0, 0]]()\n"                               \
+  "  %3 : Tensor = aten::mul(%x.1, %x.1)\n"                                          \
+  "  %4 : Tensor = aten::sigmoid(%3)\n"                                              \
+  "  %8 : Tensor = aten::avg_pool2d(%4, %size, %step, %zero, %true, %true, %none)\n" \
+  "  %9 : Tensor = aten::mul(%8, %8)\n"                                              \
+  "  %10 : Tensor = aten::tanh(%9)\n"                                                \
   "  return (%10)\n"
 
 static void call_image(model *m, int64_t size, bool other, int times) {
-  const int64_t sizes[4] = {1, other ? 3 : 2, size, size};
+  const int64_t sizes[4] = {1, other ? 3 : 2, 3 * size, 3 * size};
   kiln_ivalue x = make_tensor(m, 4, sizes, 0.01);
   for (int i = 0; i < times; i++) check_call(m, &x, 1);
   kiln_ivalue_release(x);
@@ -310,7 +309,7 @@ static void test_regions_in_a_variant(void **state) {
   }
   const uint64_t ran = counters(&m).compiled_runs;
   call_image(&m, 5, true, 2); /* both groups */
-  call_image(&m, 7, true, 2); /* the first one's kernel has symbols, windows have none */
+  call_image(&m, 7, true, 2); /* the first one's kernel has symbols, what is pooled none */
   call_image(&m, 4, false, 1);
   assert_int_equal(counters(&m).compiled_runs, ran + 8);
   model_close(&m);
