@@ -389,6 +389,7 @@ static void test_wrong_copies(void **unused) {
       {"in b0: f32[s0 + s1] [1] copy of [s0] [1]", "not contiguous"},
       {"in b0: f32[s0 + 1] [1] copy of [s0] [1] before [1] flipped [1]", "of nothing"},
       {"in b0: f32[6] [1] copy of [4] [1] before [s0]", "no number"},
+      {"in b0: f32[s0, 4] [4, 1] copy of [s0, 4] [4, 1] flipped [0, 1]", "of nothing"},
       {"in b0: f32[6] [1] copy of [4, 1] [1, 1]", "a copy of 2 dimensions"},
       {"in b0: f32[6] [1] copy of [4] [1] before [1, 1]", "2 numbers for a copy"},
       {"in b0: f32[] [] copy of [] []", "a copy of a number"},
