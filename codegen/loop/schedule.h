@@ -213,6 +213,11 @@ kiln_status *kiln_scheduled_parse(kiln_str text, kiln_arena *arena,
 kiln_schedule kiln__schedule_nothing(const kiln_loop_fn *fn, kiln_arena *arena);
 /* Panels of its loop, whose iterations are a number; the last may be less than whole. */
 int64_t kiln__schedule_panels(const kiln_loop_nest *nest, const kiln_schedule_nest *s);
+/* Iterations of a tile's rows; one where no loop has them. */
+static inline kiln_dim kiln__schedule_rows(const kiln_loop_nest *nest,
+                                           const kiln_schedule_nest *s) {
+  return s->tile_loop < 0 ? 1 : nest->extents[s->tile_loop];
+}
 /* A nest of contractions: straight code, perfectly nested reduce loops, straight code. */
 typedef struct kiln__contraction {
   int first_open, inner_open, end; /* the outermost and innermost loop, the outermost's end */

@@ -57,7 +57,7 @@ static bool set_rows(int *tile, int64_t rows, kiln_dim extent) {
 
 static bool change_rows(mover *m, int by) {
   kiln_schedule_nest *s = m->s;
-  if (!s->tile || !set_rows(&s->tile, s->tile + by, m->nest->extents[s->tile_loop])) return false;
+  if (!s->tile || !set_rows(&s->tile, s->tile + by, kiln__schedule_rows(m->nest, s))) return false;
   return complete(m);
 }
 
@@ -70,7 +70,7 @@ static bool change_vectors(mover *m, int by) {
     return false;
   s->panel = to * s->lanes;
   (void)set_rows(&s->tile, least(s->tile * vectors / to, KILN_SCHEDULE_MAX_ROWS),
-                 m->nest->extents[s->tile_loop]);
+                 kiln__schedule_rows(m->nest, s));
   if (s->strip && s->pack >= 0) s->strip = (int)kiln__schedule_panels(m->nest, s);
   return complete(m);
 }

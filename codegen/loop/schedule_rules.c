@@ -317,8 +317,8 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
   enum { FEW_ROWS = 512, SMALL = 1 << 13 };
   const double bytes = panel_bytes(nest, load, s->panel);
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         (s->tile_loop < 0 || number_or(nest->extents[s->tile_loop], FEW_ROWS) <= FEW_ROWS) &&
-         bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
+         number_or(kiln__schedule_rows(nest, s), FEW_ROWS) <= FEW_ROWS && bytes >= (double)SMALL &&
+         bytes <= (double)(m->l2_bytes / 8);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -424,7 +424,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
-  if (number_or(nest->extents[s.row], 0) > ASKED_ROWS) out->prefetch = false;
+  if (number_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }
