@@ -17,15 +17,20 @@ typedef struct builder {
 
 /* -- The fallback -- */
 
-static void copy_node(builder *b, const kiln_node *n) {
-  kiln_node *copy = kiln_node_copy(b->sub, n, &b->plain);
-  kiln_node_append(b->sub->top, copy);
+/* A copy that makes no claim; it is to be put into the graph. */
+static kiln_node *copy_plain(kiln_graph *to, const kiln_node *n, kiln_map *plain) {
+  kiln_node *copy = kiln_node_copy(to, n, plain);
   for (int i = 0; i < n->output_count; i++) {
     if (!kiln_node_is(n, KILN_OP_prim_Constant)) {
-      copy->outputs[i]->type = kiln_type_unshaped(b->graph->types, copy->outputs[i]->type);
+      copy->outputs[i]->type = kiln_type_unshaped(to->types, copy->outputs[i]->type);
     }
-    kiln_map_set_ptr(&b->plain, n->outputs[i], copy->outputs[i]);
+    kiln_map_set_ptr(plain, n->outputs[i], copy->outputs[i]);
   }
+  return copy;
+}
+
+static void copy_node(builder *b, const kiln_node *n) {
+  kiln_node_append(b->sub->top, copy_plain(b->sub, n, &b->plain));
 }
 
 /* What `outer` is inside the fallback: known, a copy, or one more input. */
@@ -102,15 +107,9 @@ kiln_node *kiln__region_dissolve(kiln_pass *pass, kiln_node *group) {
   for (int i = 0; i < group->input_count; i++)
     kiln_map_set_ptr(&copies, kiln_graph_input(body, i), kiln_node_input(group, i));
   for (const kiln_node *n = body->top->first; n; n = n->next) {
-    kiln_node *copy = kiln_node_copy(group->graph, n, &copies);
+    kiln_node *copy = copy_plain(group->graph, n, &copies);
     kiln_node_insert_before(copy, group);
     if (!first) first = copy;
-    for (int i = 0; i < n->output_count; i++) {
-      kiln_ir_value *v = copy->outputs[i];
-      if (!kiln_node_is(copy, KILN_OP_prim_Constant))
-        v->type = kiln_type_unshaped(pass->graph->types, v->type);
-      kiln_map_set_ptr(&copies, n->outputs[i], v);
-    }
   }
   for (int i = 0; i < group->output_count; i++)
     kiln_ir_value_replace_uses(kiln_node_output(group, i),

@@ -23,16 +23,12 @@ static bool is_weight(const kiln_ir_value *v) {
 /* Multiplications from which a kernel is worth compiling: about a microsecond. */
 enum { WORTH_PRODUCTS = 1 << 14, SYMBOL = 16 /* what one stands for */ };
 
-static double elements_or(kiln_dim size) {
-  return kiln_dim_is_number(size) ? (double)size : (double)SYMBOL;
-}
-
 static double products_of(const kiln_node *n, const kiln_tensor_detail *x, uint64_t summed) {
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   double products = 1;
   for (int d = 0; d < x->rank; d++)
-    if (summed >> d & 1) products *= elements_or(x->sizes[d]);
-  for (int d = 0; d < out->rank; d++) products *= elements_or(out->sizes[d]);
+    if (summed >> d & 1) products *= (double)kiln_dim_or(x->sizes[d], SYMBOL);
+  for (int d = 0; d < out->rank; d++) products *= (double)kiln_dim_or(out->sizes[d], SYMBOL);
   return products;
 }
 
@@ -85,8 +81,7 @@ static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
       is_strided(kiln_node_input(n, 0)->type->detail, out))
     return false;
   for (int d = 0; d < w->rank; d++) products *= (double)w->sizes[d];
-  for (int d = 0; d < out->rank; d++)
-    elements *= kiln_dim_is_number(out->sizes[d]) ? (double)out->sizes[d] : (double)SYMBOL;
+  for (int d = 0; d < out->rank; d++) elements *= (double)kiln_dim_or(out->sizes[d], SYMBOL);
   products /= (double)outputs;
   return (last || products <= (double)MOST_PRODUCTS) &&
          products * elements >= (double)WORTH_PRODUCTS;

@@ -44,13 +44,11 @@ static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
   if (d->rank != 4 || d->physical || !kiln_dim_is_number(d->sizes[1])) return false;
-  kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
-  kiln_dim step = 1;
-  for (int i = d->rank - 1; i >= 0; i--) {
-    if (d->strides[i] != step) return false;
-    step = kiln_dim_product(dims, step, d->sizes[i]);
-  }
-  return d->sizes[1] > 1 && (d->sizes[2] != 1 || d->sizes[3] != 1);
+  kiln_dim strides[4];
+  kiln_physical_dims(kiln_type_table_dims(v->node->graph->types), KILN_PHYSICAL_STRIDED, d->rank,
+                     d->sizes, strides);
+  return d->sizes[1] > 1 && (d->sizes[2] != 1 || d->sizes[3] != 1) &&
+         memcmp(strides, d->strides, sizeof strides) == 0;
 }
 
 enum { SYMBOL = 32 /* what one stands for */ };
@@ -58,8 +56,7 @@ enum { SYMBOL = 32 /* what one stands for */ };
 static double numel_of(const kiln_ir_value *v) {
   double count = 1;
   for (int i = 0; i < v->type->detail->rank; i++) {
-    const kiln_dim size = v->type->detail->sizes[i];
-    count *= kiln_dim_is_number(size) ? (double)size : (double)SYMBOL;
+    count *= (double)kiln_dim_or(v->type->detail->sizes[i], SYMBOL);
   }
   return count;
 }

@@ -35,6 +35,9 @@ enum {
 };
 #define KILN_DIM_MOST ((int64_t)1 << 40) /* the greatest that a symbol stands for */
 static inline bool kiln_dim_is_number(kiln_dim d) { return d >= 0; }
+static inline int64_t kiln_dim_or(kiln_dim d, int64_t otherwise) {
+  return kiln_dim_is_number(d) ? d : otherwise;
+}
 static inline bool kiln_dim_is_known(kiln_dim d) { return d != KILN_DIM_UNKNOWN; }
 static inline kiln_dim kiln_dim_symbol(int number) { return -2 - (kiln_dim)number; }
 /* One that may be 1. */

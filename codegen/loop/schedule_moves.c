@@ -27,10 +27,6 @@ typedef struct mover {
   kiln_schedule_nest *s; /* a copy, with arrays of its own */
 } mover;
 
-static int64_t number_or(kiln_dim d, int64_t otherwise) {
-  return kiln_dim_is_number(d) ? d : otherwise;
-}
-
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* -- Tiles of the nest -- */
@@ -49,7 +45,7 @@ static bool complete(mover *m) {
 
 /* Rows of a tile that there can be. */
 static bool set_rows(int *tile, int64_t rows, kiln_dim extent) {
-  rows = least(rows, number_or(extent, KILN_SCHEDULE_MAX_ROWS));
+  rows = least(rows, kiln_dim_or(extent, KILN_SCHEDULE_MAX_ROWS));
   if (rows < 1 || rows > KILN_SCHEDULE_MAX_ROWS || rows == *tile) return false;
   *tile = (int)rows;
   return true;
@@ -65,7 +61,7 @@ static bool change_vectors(mover *m, int by) {
   kiln_schedule_nest *s = m->s;
   if (!s->tile || !s->lanes || s->panel % s->lanes) return false;
   const int vectors = s->panel / s->lanes, to = vectors + by;
-  const int64_t columns = number_or(m->nest->extents[s->panel_loop], INT64_MAX);
+  const int64_t columns = kiln_dim_or(m->nest->extents[s->panel_loop], INT64_MAX);
   if (to < 1 || to * s->lanes > KILN_SCHEDULE_MAX_PANEL || (to - 1) * s->lanes >= columns)
     return false;
   s->panel = to * s->lanes;
@@ -100,7 +96,8 @@ static bool change_tile_loop(mover *m, int by) {
   kiln_schedule_nest *s = m->s;
   if (!s->tile) return false;
   const int loop = (s->tile_loop + by) % m->nest->rank;
-  if (loop == s->tile_loop || loop == s->panel_loop || number_or(m->nest->extents[loop], LONG) < 2)
+  if (loop == s->tile_loop || loop == s->panel_loop ||
+      kiln_dim_or(m->nest->extents[loop], LONG) < 2)
     return false;
   s->tile_loop = loop;
   (void)set_rows(&s->tile, s->tile, m->nest->extents[loop]);
@@ -113,7 +110,7 @@ static bool change_block(mover *m, int by) {
   kiln_schedule_nest *s = m->s;
   const int to = by > 0 ? 2 * s->block : s->block / 2;
   if (!s->block || to < 1 || to > KILN_SCHEDULE_MAX_BLOCK) return false;
-  if (by > 0 && s->block >= number_or(m->nest->extents[s->block_loop], INT64_MAX)) return false;
+  if (by > 0 && s->block >= kiln_dim_or(m->nest->extents[s->block_loop], INT64_MAX)) return false;
   s->block = to;
   return true;
 }
@@ -224,7 +221,7 @@ static bool change_panel(mover *m, int by) {
   s->panel = by == 0 ? (s->panel ? 0 : first) : by > 0 ? 2 * s->panel : s->panel / 2;
   s->panel_loop = last;
   return s->panel <= KILN_SCHEDULE_MAX_PANEL &&
-         s->panel < number_or(m->nest->extents[last], INT64_MAX);
+         s->panel < kiln_dim_or(m->nest->extents[last], INT64_MAX);
 }
 
 static bool walks(const kiln_loop_nest *nest, int loop) {
@@ -284,7 +281,7 @@ static double cost_of(const kiln_loop_nest *from, const kiln_schedule_nest *s) {
   nest.body_tiles.count = s->body_count;
   double cost = kiln_loop_iteration_cost(&nest, s->vector_loop);
   if (cost < 0) cost = LONG; /* loops of its body are symbols */
-  for (int d = 0; d < nest.rank; d++) cost *= (double)number_or(nest.extents[d], LONG);
+  for (int d = 0; d < nest.rank; d++) cost *= (double)kiln_dim_or(nest.extents[d], LONG);
   return cost;
 }
 

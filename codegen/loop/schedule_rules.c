@@ -137,10 +137,6 @@ static bool find_operands(const kiln_loop_nest *nest, operands *out) {
   return true;
 }
 
-static int64_t number_or(kiln_dim d, int64_t otherwise) {
-  return kiln_dim_is_number(d) ? d : otherwise;
-}
-
 /* The loop with most iterations of those that the one operand alone moves with, the innermost of
  * several; of columns one along which results lie, if there is one. -1: none. */
 static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, bool columns) {
@@ -154,7 +150,7 @@ static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, b
       const kiln_loop_inst *inst = &nest->body.data[i];
       along |= inst->op == KILN_LOOP_store && inst->strides[d] == 1;
     }
-    const int64_t count = number_or(nest->extents[d], INT64_MAX);
+    const int64_t count = kiln_dim_or(nest->extents[d], INT64_MAX);
     if (best >= 0 && (lies > along || (lies == along && count < most))) continue;
     best = d;
     most = count;
@@ -233,7 +229,7 @@ static int strip_for(const kiln_loop_nest *nest, int load, int64_t panel, int64_
   double bytes = (double)panel * kiln_loop_size(nest->body.data[load].dtype);
   for (int i = 0; i < nest->body.count; i++) {
     if (nest->body.data[i].op == KILN_LOOP_reduce)
-      bytes *= (double)number_or(nest->body.data[i].offset, 1);
+      bytes *= (double)kiln_dim_or(nest->body.data[i].offset, 1);
   }
   int64_t most = (int64_t)((double)m->l2_bytes / 2 / bytes);
   if (most < 1) most = 1;
@@ -305,7 +301,7 @@ static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load
   for (int i = 0, d = nest->rank; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (kiln_loop_ops[inst->op].rule != KILN_LOOP_RULE_OPEN) continue;
-    if (load->strides[d++] != 0) bytes *= (double)number_or(inst->offset, LONG);
+    if (load->strides[d++] != 0) bytes *= (double)kiln_dim_or(inst->offset, LONG);
   }
   return bytes;
 }
@@ -317,13 +313,13 @@ static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest 
   enum { FEW_ROWS = 512, SMALL = 1 << 13 };
   const double bytes = panel_bytes(nest, load, s->panel);
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         number_or(kiln__schedule_rows(nest, s), FEW_ROWS) <= FEW_ROWS && bytes >= (double)SMALL &&
-         bytes <= (double)(m->l2_bytes / 8);
+         kiln_dim_or(kiln__schedule_rows(nest, s), FEW_ROWS) <= FEW_ROWS &&
+         bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
   double bytes = kiln_loop_size(b->dtype);
-  for (int d = 0; d < b->rank; d++) bytes *= (double)number_or(b->sizes[d], LONG);
+  for (int d = 0; d < b->rank; d++) bytes *= (double)kiln_dim_or(b->sizes[d], LONG);
   return bytes;
 }
 
@@ -351,7 +347,7 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   double tiles = 1 / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
   for (int d = 0; d < nest->rank; d++)
-    if (load->strides[d] == 0) tiles *= (double)number_or(nest->extents[d], LONG);
+    if (load->strides[d] == 0) tiles *= (double)kiln_dim_or(nest->extents[d], LONG);
   /* Two panels share half a line, on average, but where all begin with one. */
   const double parts = lines ? 1 : (double)(2 * width + m->line_bytes) / (double)(2 * width);
   const double each = both ? parts : columns / s->panel;
@@ -405,7 +401,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
   const tile_shape shape =
-      shape_for(columns, s.row < 0 ? 1 : number_or(nest->extents[s.row], LONG), width, m, s.both);
+      shape_for(columns, s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG), width, m, s.both);
   const kiln_loop_inst *inst = &nest->body.data[s.load];
   const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
   const bool lies = (inst->strides[s.column] == 1 && !halves) ||
@@ -424,7 +420,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
-  if (number_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
+  if (kiln_dim_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }
@@ -516,7 +512,7 @@ static bool choose_tile(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   if (operand < 0) return false;
   const kiln_loop_inst *load = &nest->body.data[p->loads[operand]];
   const int width = kiln__schedule_width(nest, m->lanes);
-  const int vectors = body_vectors(number_or(nest->body.data[p->open].offset, LONG), width, m);
+  const int vectors = body_vectors(kiln_dim_or(nest->body.data[p->open].offset, LONG), width, m);
   *out = (kiln_schedule_tile){.panel_loop = p->loop,
                               .panel = vectors * width,
                               .stage = load->strides[column] == 1 ? -1 : load->index,
@@ -554,8 +550,8 @@ static int block_loop_of(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
       all &= column_operand(fn, nest, &p, scopes->depth[p.open], d) >= 0;
     }
     if (!any || !all) continue;
-    const int64_t most = best < 0 ? 0 : number_or(nest->extents[best], INT64_MAX);
-    if (number_or(nest->extents[d], INT64_MAX) > most) best = d;
+    const int64_t most = best < 0 ? 0 : kiln_dim_or(nest->extents[best], INT64_MAX);
+    if (kiln_dim_or(nest->extents[d], INT64_MAX) > most) best = d;
   }
   return best;
 }

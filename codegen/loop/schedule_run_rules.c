@@ -15,10 +15,6 @@ typedef struct look {
 static bool opens(const kiln_loop_nest *nest, int i) {
   return kiln_loop_ops[nest->body.data[i].op].rule == KILN_LOOP_RULE_OPEN;
 }
-static int64_t number_or(kiln_dim d, int64_t otherwise) {
-  return kiln_dim_is_number(d) ? d : otherwise;
-}
-
 /* -- Vectors -- */
 
 int kiln__schedule_width(const kiln_loop_nest *nest, int lanes) {
@@ -46,7 +42,8 @@ static bool wants_columns(const look *l, int lanes) {
         kiln_loop_size(inst->dtype) > largest)
       largest = kiln_loop_size(inst->dtype);
   }
-  return number_or(nest->extents[last], INT64_MAX) > lanes && lanes * largest <= l->m->line_bytes &&
+  return kiln_dim_or(nest->extents[last], INT64_MAX) > lanes &&
+         lanes * largest <= l->m->line_bytes &&
          2 * lanes * KILN_REDUCE_LANES * sums <= l->m->l1_bytes;
 }
 
@@ -57,7 +54,7 @@ static bool wants_columns(const look *l, int lanes) {
 static bool wants_single(const look *l, int lanes) {
   enum { SHORT = 4, NARROW = 8 };
   const kiln_loop_nest *nest = l->nest;
-  const int64_t columns = number_or(nest->extents[nest->rank - 1], INT64_MAX);
+  const int64_t columns = kiln_dim_or(nest->extents[nest->rank - 1], INT64_MAX);
   int64_t count = INT64_MAX;
   int loops = 0;
   for (int i = 0; i < nest->body.count; i++) {
@@ -67,7 +64,7 @@ static bool wants_single(const look *l, int lanes) {
       return false;
     if (!opens(nest, i)) continue;
     loops++;
-    count = inst->op == KILN_LOOP_reduce ? number_or(inst->offset, INT64_MAX) : INT64_MAX;
+    count = inst->op == KILN_LOOP_reduce ? kiln_dim_or(inst->offset, INT64_MAX) : INT64_MAX;
   }
   return loops == 1 && l->m->masks != 1 &&
          ((count <= SHORT && count < lanes) ||
@@ -145,7 +142,8 @@ static void choose_panel(const look *l) {
   }
   panel = (int)(l->m->line_bytes / largest);
   if (panel < lanes) panel = lanes;
-  if (panel > KILN_SCHEDULE_MAX_PANEL || number_or(nest->extents[last], INT64_MAX) <= panel) return;
+  if (panel > KILN_SCHEDULE_MAX_PANEL || kiln_dim_or(nest->extents[last], INT64_MAX) <= panel)
+    return;
   s->panel_loop = last;
   s->panel = panel;
   if (crossing == last - 1) return;
@@ -190,7 +188,8 @@ static bool has_symbols(const kiln_loop_nest *nest) {
 static int64_t count_iterations(const kiln_loop_nest *nest) {
   int64_t count = 1;
   for (int d = 0; d < nest->rank; d++)
-    if (__builtin_mul_overflow(count, number_or(nest->extents[d], MANY), &count)) return INT64_MAX;
+    if (__builtin_mul_overflow(count, kiln_dim_or(nest->extents[d], MANY), &count))
+      return INT64_MAX;
   return count;
 }
 
@@ -242,7 +241,7 @@ static step look_at_step(const look *l, kiln_arena *arena) {
  * dear, all accesses have them then, for else the partial step is long too. */
 static bool stands_twice(const look *l, const step *s) {
   const kiln_loop_nest *nest = l->nest;
-  if (number_or(nest->extents[nest->rank - 1], INT64_MAX) < l->s->lanes) return false;
+  if (kiln_dim_or(nest->extents[nest->rank - 1], INT64_MAX) < l->s->lanes) return false;
   if (s->functions == 0) return s->count <= TWICE;
   if (!s->masked || count_iterations(nest) < MANY) return false;
   if (has_symbols(nest)) return s->functions == 1 && s->count <= TWICE;
@@ -340,14 +339,14 @@ static bool find_tile(const look *l, int open, int *out_rows, int64_t *out_vecto
   int64_t panel = s->panel, columns = 0;
   *out_rows = s->tile;
   if (panel) {
-    columns = number_or(l->nest->extents[s->panel_loop], panel);
+    columns = kiln_dim_or(l->nest->extents[s->panel_loop], panel);
     if (columns % panel && s->pack < 0) panel = columns % panel;
   }
   for (int k = 0; k < s->body_count; k++) {
     const int column = kiln__loop_of_body(l->nest, s->body[k].panel_loop);
     if (column > open || open > l->scopes.end[column]) continue;
     panel = s->body[k].panel;
-    columns = number_or(l->nest->body.data[column].offset, panel);
+    columns = kiln_dim_or(l->nest->body.data[column].offset, panel);
     *out_rows = s->body[k].tile;
   }
   if (columns < panel) panel = columns;
@@ -370,7 +369,7 @@ static bool wants_block(const look *l, int open) {
       return false;
   }
   return reduces && l->scopes.end[open] - open - 1 <= BLOCK &&
-         number_or(extent, INT64_MAX) >= KILN_REDUCE_LANES;
+         kiln_dim_or(extent, INT64_MAX) >= KILN_REDUCE_LANES;
 }
 
 static void choose_unrolls(const look *l, kiln_arena *arena) {
@@ -402,7 +401,7 @@ enum { FEW_TILES = 8 }; /* rows of so many tiles at least are cut: fewer stay to
 
 static bool cuts_tile(const look *l) {
   return l->s->tile_loop >= 0 &&
-         number_or(l->nest->extents[l->s->tile_loop], INT64_MAX) >= FEW_TILES * l->s->tile;
+         kiln_dim_or(l->nest->extents[l->s->tile_loop], INT64_MAX) >= FEW_TILES * l->s->tile;
 }
 
 /* The outermost ones, as they stand. Of panels, in front of them what is packed moves with: other

@@ -75,7 +75,7 @@ static void remove_all(void) {
 static int set_up(void **state) {
   (void)state;
   fixture_open(&f);
-  snprintf(root, sizeof root, "%s/kiln-tune-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  strcpy(root, "/tmp/kiln_tune_XXXXXX");
   assert_non_null(mkdtemp(root));
   snprintf(folder, sizeof folder, "%s/a/b", root);
   f.env->log.callback = on_log;
