@@ -134,23 +134,31 @@ static LLVMValueRef resize(const kiln__llvm_emitter *e, LLVMValueRef value, int 
   return LL->BuildShuffleVector(BUILD, value, value, LL->ConstVector(lanes, (unsigned)to), "");
 }
 
+/* Elements `first` and following of a vector; one is a number. */
+static LLVMValueRef part(const kiln__llvm_emitter *e, LLVMValueRef value, int first, int count) {
+  if (count == 1)
+    return LL->BuildExtractElement(BUILD, value, LL->ConstInt(e->i32, (unsigned)first, 0), "");
+  return LL->BuildShuffleVector(BUILD, value, value, kiln__llvm_emit_iota(e, first, count), "");
+}
+
 /* The same of vectors of `width`, which takes several calls where that is more, and fills a vector
  * where it is less. */
 static LLVMValueRef call_wide(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result_scalar,
                               LLVMTypeRef scalar, int lanes, int width, LLVMValueRef *args,
                               int count) {
-  const int half = width / 2;
   LLVMValueRef parts[2], some[2];
   if (width <= lanes) {
     for (int a = 0; a < count; a++) some[a] = resize(e, args[a], width, lanes);
     return resize(e, call_math(e, name, result_scalar, scalar, lanes, some, count), lanes, width);
   }
+  int low = lanes; /* of the first part: whole calls; a row of 13 elements is 8 and 5 */
+  while (2 * low < width) low *= 2;
+  const int sizes[2] = {low, width - low};
   for (int h = 0; h < 2; h++) {
-    LLVMValueRef which = kiln__llvm_emit_iota(e, h * half, half);
-    for (int a = 0; a < count; a++)
-      some[a] = LL->BuildShuffleVector(BUILD, args[a], args[a], which, "");
-    parts[h] = call_wide(e, name, result_scalar, scalar, lanes, half, some, count);
+    for (int a = 0; a < count; a++) some[a] = part(e, args[a], h * low, sizes[h]);
+    parts[h] = call_wide(e, name, result_scalar, scalar, lanes, sizes[h], some, count);
   }
+  parts[1] = resize(e, parts[1], sizes[1], low);
   return LL->BuildShuffleVector(BUILD, parts[0], parts[1], kiln__llvm_emit_iota(e, 0, width), "");
 }
 

@@ -336,15 +336,22 @@ static void test_avx512(void **unused) {
 
 /* -- One thing at a time -- */
 
-/* Every function of runtime/math, f32 and f64, and the halves, on both back ends. */
-static void check_text(fixture *f, kiln_codegen *codegen, const char *text, const void *in, void *a,
-                       void *b, size_t bytes) {
+/* Every function of runtime/math, f32 and f64, and the halves, on both back ends; schedule: NULL:
+ * the rules'. */
+static void check_text(fixture *f, kiln_codegen *codegen, const char *text, const char *schedule,
+                       const void *in, void *a, void *b, size_t bytes) {
   kiln_reason reason;
   kiln_compiled *code;
   kiln_loop_fn *fn = parse_loop(f, text, true, NULL);
   for (int backend = 0; backend < 2; backend++) {
-    assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
-                                   &reason, &code, NULL));
+    if (backend && schedule) {
+      kiln_schedule s;
+      assert_ok(kiln_schedule_parse(kiln_str_from(schedule), fn, f->arena, &s));
+      assert_ok(kiln_codegen_compile_as(codegen, fn, &s, &reason, &code));
+    } else {
+      assert_ok(kiln_codegen_compile(codegen, fn, backend ? KILN_BACKEND_LLVM : KILN_BACKEND_EVAL,
+                                     &reason, &code, NULL));
+    }
     void *out = backend ? b : a, *data[2];
     memset(out, 0, bytes);
     memcpy(&data[0], &in, sizeof in);
@@ -492,13 +499,63 @@ static void test_functions(void **unused) {
           else
             ((float *)in)[i] = (float)x;
         }
-        check_text(&f, codegen, text, in, a, b, sizeof a);
+        check_text(&f, codegen, text, NULL, in, a, b, sizeof a);
         kiln_dtype dtype = is_f64 ? KILN_DTYPE_F64 : KILN_DTYPE_F32;
         if (!same_bits(dtype, (char *)a, (char *)b, N)) fail_msg("%s %s, isa %d", names[n], t, isa);
         kiln_codegen_destroy(codegen);
         fixture_close(&f);
       }
     }
+  }
+}
+
+/* Panels of every width, whose elements lie across: they go through the body as vectors of any
+ * number of lanes, and a function takes as many calls as hold those (13 of f64 under AVX2: 8, 4 and
+ * 1). */
+static void test_widths(void **unused) {
+  (void)unused;
+  enum { ROWS = 3, MOST = 64, N = ROWS * (MOST + 1) };
+  static const struct {
+    const char *dtype, *body;
+    kiln_dtype id;
+  } kinds[] = {
+      {"f32", "%1 = tanh f32 %0\n %2 = pow f32 %1, %0\n %3 = add f32 %2, %0\n", KILN_DTYPE_F32},
+      {"f64", "%1 = tanh f64 %0\n %2 = pow f64 %1, %0\n %3 = add f64 %2, %0\n", KILN_DTYPE_F64},
+      {"f16", "%1 = cast f32 %0\n %2 = exp f32 %1\n %3 = cast f16 %2\n", KILN_DTYPE_F16},
+      {"bf16", "%1 = cast f32 %0\n %2 = exp f32 %1\n %3 = cast bf16 %2\n", KILN_DTYPE_BF16},
+  };
+  static double in[N], a[N], b[N];
+  for (int isa = 0; isa < isa_count(); isa++) {
+    fixture f;
+    fixture_open(&f);
+    f.env->isa = (kiln_isa)isa;
+    kiln_codegen *codegen;
+    assert_ok(kiln_codegen_create(f.env, &codegen));
+    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
+      for (int i = 0; i < N; i++) {
+        const float x = 0.25f + (float)(i % 23) * 0.125f;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (n == 0) ((float *)in)[i] = x;
+        if (n == 1) in[i] = (double)x;
+        if (n == 2) ((uint16_t *)in)[i] = (uint16_t)(0x3400 + 13 * (i % 100));
+        if (n == 3) ((uint16_t *)in)[i] = (uint16_t)(bits >> 16);
+      }
+      for (int width = 2; width <= MOST; width++) {
+        char text[512], schedule[96];
+        snprintf(text, sizeof text,
+                 "kernel { in b0: %s[3, 64] [65, 1] out b1: %s[3, 64] [1, 3]\n nest [3, 64] {\n"
+                 "%%0 = load %s b0 + 0 [65, 1]\n %s store %s b1 + 0 [1, 3], %%3 } }",
+                 kinds[n].dtype, kinds[n].dtype, kinds[n].dtype, kinds[n].body, kinds[n].dtype);
+        snprintf(schedule, sizeof schedule,
+                 "schedule { nest 0: panel i1 %d nest 0: order i0 i1, vector i1 2 }", width);
+        check_text(&f, codegen, text, schedule, in, a, b, sizeof a);
+        if (!same_bits(kinds[n].id, (char *)a, (char *)b, N))
+          fail_msg("rows of %d %s, isa %d", width, kinds[n].dtype, isa);
+      }
+    }
+    kiln_codegen_destroy(codegen);
+    fixture_close(&f);
   }
 }
 
@@ -533,7 +590,7 @@ static void test_selected(void **unused) {
                "%%3 = const f32 2.25\n %%4 = %s f32 %s%%2\n %%5 = le bool %%2, %%3\n"
                "%%6 = select f32 %%5, %%4, %%2\n store f32 b1 + 0 [1], %%6 } }",
                names[n], arities[n] == 2 ? "%3, " : "");
-      check_text(&f, codegen, text, in, a, b, sizeof a);
+      check_text(&f, codegen, text, NULL, in, a, b, sizeof a);
       if (!same_bits(KILN_DTYPE_F32, (char *)a, (char *)b, N))
         fail_msg("%s, isa %d", names[n], isa);
     }
@@ -561,7 +618,7 @@ static void test_half(void **unused) {
                "%%0 = load %s b0 + 0 [1]\n %%1 = cast f32 %%0\n %%2 = add f32 %%1, %%1\n"
                "%%3 = cast %s %%2\n store %s b1 + 0 [1], %%3 } }",
                t, t, t, t, t);
-      check_text(&f, codegen, text, in, a, b, sizeof a);
+      check_text(&f, codegen, text, NULL, in, a, b, sizeof a);
       for (int i = 0; i < 37; i++) {
         assert_int_equal(a[i], in[i] + (bf ? 0x80 : 0x400)); /* the exponent goes up by one */
         assert_int_equal(b[i], a[i]);
@@ -615,11 +672,12 @@ static void test_lazy(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_v2),     cmocka_unit_test(test_avx2),
-      cmocka_unit_test(test_avx512), cmocka_unit_test(test_functions),
-      cmocka_unit_test(test_boxes),  cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_range),  cmocka_unit_test(test_selected),
-      cmocka_unit_test(test_half),   cmocka_unit_test(test_lazy),
+      cmocka_unit_test(test_v2),       cmocka_unit_test(test_avx2),
+      cmocka_unit_test(test_avx512),   cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_widths),   cmocka_unit_test(test_boxes),
+      cmocka_unit_test(test_cut),      cmocka_unit_test(test_range),
+      cmocka_unit_test(test_selected), cmocka_unit_test(test_half),
+      cmocka_unit_test(test_lazy),
   };
   filter_gpu_cases();
   return cmocka_run_group_tests(tests, NULL, NULL);
