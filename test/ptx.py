@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""ptx.py --build build [--random N] [--corpus DIR...]: PTX is assembled, and run on this machine.
+"""ptx.py --build build [--random N] [--corpus DIR...] | --cases DIR: PTX is assembled, and run on this machine.
 
 Units write kernels with arguments and what must come of them (write_gpu_case): every opcode and kind of kernel, and N
 of the random ones. ptxas takes each for sm_80 and sm_90. The text is also made C (ptx_c.py), which runs as a
-launch of some blocks and threads and must give the evaluator's bits. Of the corpus every compiled group's kernel is
-assembled. Without ptxas that part is skipped. The last line counts."""
+launch of some blocks and threads and must give the evaluator's bits; where the machine has a GPU, there too
+(ptx_gpu.py). Of the corpus every compiled group's kernel is assembled. Without ptxas, and without a GPU, that part is
+skipped. --cases runs what units wrote elsewhere on the GPU, which must be there, and needs no build. The last line
+counts."""
 import argparse
 import concurrent.futures
 import ctypes
@@ -18,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-from ptx_c import HEAD, as_c
+from ptx_c import HEAD, as_c, entry_of
+from ptx_gpu import Gpu, GpuError, check_cases
 
 GPUS = ['sm_80', 'sm_90']
 BLOCKS, THREADS = 3, 5 # of the launch, which few numbers of iterations fit
@@ -113,6 +116,10 @@ def run_all(folder, cases, number):
     return results + [(case.name, run_case(library, case, parameters)) for case, parameters in ready]
 
 
+def target_of(ptx):
+    return re.search(r'sm_\d+', ptx).group()
+
+
 # -- ptxas --
 
 def find_ptxas():
@@ -172,6 +179,17 @@ class Count:
         if wrong is not None:
             print('FAIL %s: %s' % (name, wrong))
 
+    def end(self):
+        print('%d passed, %d failed, %d skipped' % (self.passed, self.failed, self.skipped))
+        return 1 if self.failed else 0
+
+
+def on_gpu(gpu, cases, count):
+    able = [case for case in cases if target_of(case.ptx) <= gpu.version]
+    for name, wrong in check_cases(gpu, able, same, entry_of):
+        count.note(name, wrong)
+    print('%d of %d cases on %s' % (len(able), len(cases), gpu.name))
+
 
 def check(options, folder, pool, count):
     kiln, ptxas = os.path.join(options.build, 'kiln'), find_ptxas()
@@ -189,6 +207,11 @@ def check(options, folder, pool, count):
     for results in pool.map(lambda i: run_all(folder, chunks[i], i), range(len(chunks))):
         for name, wrong in results:
             count.note(name, wrong)
+    try:
+        on_gpu(Gpu(), cases, count)
+    except GpuError as error:
+        print('SKIP no GPU is on this machine: %s' % error)
+        count.skipped += len(cases)
     modules = [(case.name, case.ptx) for case in cases]
     for case, found in zip(options.corpus, pool.map(lambda c: corpus_kernels(kiln, c), options.corpus)):
         if isinstance(found, str):
@@ -198,13 +221,13 @@ def check(options, folder, pool, count):
     kernels = len(modules) - len(cases)
     count.note('corpus', None if kernels >= len(options.corpus) // 4 else 'only %d kernels' % kernels)
     count.note('without the target', without_target(kiln, folder))
-    todo = [(name, text, gpu) for name, text in modules for gpu in GPUS if gpu >= re.search(r'sm_\d+', text).group()]
+    todo = [(name, text, gpu) for name, text in modules for gpu in GPUS if gpu >= target_of(text)]
     if ptxas:
         for (name, _, gpu), wrong in zip(todo, pool.map(lambda x: assemble(ptxas, folder, *x), todo)):
             count.note('%s for %s' % (name, gpu), wrong)
     else:
         print('SKIP ptxas is not on this machine')
-        count.skipped = len(todo)
+        count.skipped += len(todo)
     print('%d kernels, %d of the corpus' % (len(modules), kernels))
 
 
@@ -213,7 +236,11 @@ def main():
     parser.add_argument('--build', default='build')
     parser.add_argument('--random', type=int, default=36)
     parser.add_argument('--corpus', nargs='*', default=[])
+    parser.add_argument('--cases')
     options, count = parser.parse_args(), Count()
+    if options.cases:
+        on_gpu(Gpu(), [Case(path) for path in sorted(glob.glob(os.path.join(options.cases, '*.ptx')))], count)
+        return count.end()
     with open('/proc/cpuinfo') as f:
         has_avx2 = 'avx2' in f.read()
     if has_avx2:
@@ -222,8 +249,7 @@ def main():
     else:
         print('SKIP a GPU has the bits of AVX2, which this machine has not')
         count.skipped = 1
-    print('%d passed, %d failed, %d skipped' % (count.passed, count.failed, count.skipped))
-    return 1 if count.failed else 0
+    return count.end()
 
 
 sys.exit(main())

@@ -320,6 +320,12 @@ class Function:
 FUNCTION = r'^(\.visible \.entry|\.func)\s+(?:\(\.param \.\w+ (\w+)\)\s*)?(\w+)\((.*?)\)\n\{\n(.*?)^\}'
 
 
+def entry_of(ptx):
+    """The name of its entry, and how many parameters that has."""
+    name, parameters = re.search(r'\.entry (\w+)\(([^)]*)\)', ptx).groups()
+    return name, parameters.count('.param')
+
+
 def as_c(ptx, name):
     """Its functions, and one that launches the entry: launch_NAME(arguments, blocks, threads)."""
     text = re.sub(r'//[^\n]*', '', ptx)
