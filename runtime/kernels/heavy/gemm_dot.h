@@ -11,8 +11,8 @@ enum {
 };
 
 /* Neighbouring halves of segments of 2 d lanes: of a and b, all lower ones or all upper ones. */
-#define SEGMENT_LOW(j, d) ((j) / (d)*2 * (d) + (j) % (d))
-#define SEGMENT_HIGH(j, d) ((j) / (d)*2 * (d) + (j) % (d) + (d))
+#define SEGMENT_LOW(j, d) ((j) / (d) * 2 * (d) + (j) % (d))
+#define SEGMENT_HIGH(j, d) ((j) / (d) * 2 * (d) + (j) % (d) + (d))
 #define FOLD(x, count, d)                                                \
   if (WIDTH > (d)) {                                                     \
     KILN_MATH_UNROLL for (int i_ = 0; i_ < ((count) + 1) / 2; i_++) {    \
@@ -41,9 +41,11 @@ ALWAYS_INLINE V NAME(sums_of)(V *x, const int count) {
 }
 
 /* `rows` rows of a times `columns` rows of b, b_col elements apart, to sums[row * pitch + column].
- */
+ * With `ahead` the rows of the next tile are asked for, into the second cache: rows that lie in
+ * the third one or in memory are too short for what the CPU asks for by itself. */
 ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t b_col, int64_t k,
-                                  T *sums, int64_t pitch, const int rows, const int columns) {
+                                  T *sums, int64_t pitch, const int rows, const int columns,
+                                  const bool ahead) {
   enum { DV = NAME(DV), LANES_ = NAME(SUM_LANES) };
   V acc[4][8][DV];
   KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
@@ -53,6 +55,10 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
   }
   int64_t p = 0;
   for (; p + LANES_ <= k; p += LANES_) {
+    if (ahead) {
+      KILN_MATH_UNROLL for (int j = 0; j < columns; j++)
+          __builtin_prefetch(b + (j + columns) * b_col + p, 0, 2);
+    }
     KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
       V x[4];
       KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
@@ -105,25 +111,26 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
 #define DOT_COLUMNS(rows) 2
 #endif
 enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 1 };
-#define DOT(rows)                                                                               \
-  static __attribute__((noinline)) void NAME(dot_##rows)(const T *a, int64_t a_row, const T *b, \
-                                                         int64_t b_col, int64_t k, int64_t n,   \
-                                                         T *sums, int64_t pitch) {              \
-    enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                   \
-    int64_t j = 0;                                                                              \
-    for (; j + COLUMNS <= n; j += COLUMNS) {                                                    \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS);        \
-    }                                                                                           \
-    for (; j < n; j++)                                                                          \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1);              \
+#define DOT(name, rows, ahead)                                                                   \
+  static __attribute__((noinline)) void NAME(name)(const T *a, int64_t a_row, const T *b,        \
+                                                   int64_t b_col, int64_t k, int64_t n, T *sums, \
+                                                   int64_t pitch) {                              \
+    enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                    \
+    int64_t j = 0;                                                                               \
+    for (; j + COLUMNS <= n; j += COLUMNS) {                                                     \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS, ahead);  \
+    }                                                                                            \
+    for (; j < n; j++)                                                                           \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, false);        \
   }
-DOT(1)
+DOT(dot_1, 1, false)
+DOT(dot_1_ahead, 1, true)
 #if KILN_KERNEL_LEVEL > 0
-DOT(2)
-DOT(3)
+DOT(dot_2, 2, false)
+DOT(dot_3, 3, false)
 #endif
 #if KILN_KERNEL_LEVEL == 2
-DOT(4)
+DOT(dot_4, 4, false)
 #endif
 #undef DOT
 #undef DOT_COLUMNS
@@ -131,16 +138,16 @@ DOT(4)
 /* All columns, a few at a time, so that b is read from memory once. m is at most
  * KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scratch) {
-  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
+  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS, NEAR_BYTES = 512 << 10 };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
-    NAME(dot_1),
+      NAME(dot_1),
 #if KILN_KERNEL_LEVEL > 0
-    NAME(dot_2),
-    NAME(dot_3),
+      NAME(dot_2),
+      NAME(dot_3),
 #endif
 #if KILN_KERNEL_LEVEL == 2
-    NAME(dot_4),
+      NAME(dot_4),
 #endif
   };
   const T *a = g->a;
@@ -152,14 +159,16 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scr
     a = scratch;
     a_row = g->k;
   }
+  const bool ahead = g->n * g->k * (int64_t)sizeof(T) >= NEAR_BYTES;
   T sums[MAX_ROWS * BLOCK];
   for (int64_t j = 0; j < g->n; j += BLOCK) {
     const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
-      dots[rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
-                     sums + i * BLOCK, BLOCK);
+      (rows == 1 && ahead ? NAME(dot_1_ahead) : dots[rows - 1])(
+          a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
+          sums + i * BLOCK, BLOCK);
       i += rows;
     }
     const NAME(dest) at = NAME(dest_at)(c, 0, j);
