@@ -59,29 +59,37 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
   return fits && bytes <= INT64_MAX;
 }
 
-/* `count` rows of one panel, `step` apart, of which `columns` are there. */
-#define COPY_ROWS(type)                                                                    \
-  static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,   \
-                               int64_t count, int64_t step, int64_t columns) {             \
-    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel; \
-    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;        \
-    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                       \
-      for (int64_t j = 0; j < lead; j++) to[j] = 0;                                        \
-      if (apart != 1) {                                                                    \
-        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                         \
-        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];     \
-        continue;                                                                          \
-      }                                                                                    \
-      if (columns == 3 && column != 1) { /* a picture's */                                 \
-        const type red = from[0], green = from[column], blue = from[2 * column];           \
-        to[lead] = red, to[lead + 1] = green, to[lead + 2] = blue;                         \
-      } else if (column == 1) {                                                            \
-        memcpy(to + lead, from, (size_t)columns * sizeof *to);                             \
-      } else {                                                                             \
-        for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];             \
-      }                                                                                    \
-      for (int64_t j = 0; j < left; j++) to[lead + columns + j] = 0;                       \
-    }                                                                                      \
+/* `count` rows of one panel, `step` apart, of which `columns` are there. A picture's three planes
+ * become pixels. */
+#define COPY_ROWS(type)                                                                        \
+  static void copy_pixels_##type(const type *restrict from, int64_t column, type *restrict to, \
+                                 int64_t count) {                                              \
+    for (int64_t i = 0; i < count; i++)                                                        \
+      for (int64_t j = 0; j < 3; j++) to[3 * i + j] = from[j * column + i];                    \
+  }                                                                                            \
+                                                                                               \
+  static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,       \
+                               int64_t count, int64_t step, int64_t columns) {                 \
+    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel;     \
+    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;            \
+    if (columns == 3 && panel == 3 && step == 1 && column > 1) {                               \
+      copy_pixels_##type(from, column, to, count);                                             \
+      return;                                                                                  \
+    }                                                                                          \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                           \
+      for (int64_t j = 0; j < lead; j++) to[j] = 0;                                            \
+      if (apart != 1) {                                                                        \
+        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                             \
+        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];         \
+        continue;                                                                              \
+      }                                                                                        \
+      if (column == 1) {                                                                       \
+        memcpy(to + lead, from, (size_t)columns * sizeof *to);                                 \
+      } else {                                                                                 \
+        for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];                 \
+      }                                                                                        \
+      for (int64_t j = 0; j < left; j++) to[lead + columns + j] = 0;                           \
+    }                                                                                          \
   }
 COPY_ROWS(uint8_t)
 COPY_ROWS(uint16_t)
