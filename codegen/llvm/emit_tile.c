@@ -201,66 +201,10 @@ static LLVMValueRef load(const tile *x, int i, int row, int vector, const place 
   return kiln__llvm_emit_load_at(x->t, i, p, kiln__llvm_iteration_at(x, i, row, vector));
 }
 
-/* -- What comes next -- */
-
-enum { LINE = 64 };
-
-/* The load of what is packed, whose next panel is prefetched; -1: there is none. */
-static int find_next(const tile *x) {
-  const kiln_loop_nest *nest = x->t->nest;
-  if (x->open >= 0 || !nest->tile.prefetch || x->t->e->target->gpu) return -1;
-  for (int i = x->c.inner_open + 1; i < x->c.end; i++) {
-    const kiln_loop_inst *inst = &nest->body.data[i];
-    if (inst->op == KILN_LOOP_load && inst->index == nest->tile.packed) return i;
-  }
-  return -1;
-}
-
-/* Of memory, that an iteration reads of a panel. */
-static int lines_of(const tile *x) {
-  const int size = kiln_loop_size(x->t->nest->body.data[x->next].dtype);
-  return (x->panel * size * (1 + x->pairs) + LINE - 1) / LINE;
-}
-
-/* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for:
- * each tile of a panel's rows some, all of them together all. */
-static void emit_prefetch(const tile *x) {
-  kiln__llvm_emitter *e = x->t->e;
-  const kiln_loop_nest *nest = x->t->nest;
-  if (x->next < 0) return;
-  const kiln_loop_inst *inst = &nest->body.data[x->next];
-  const int size = kiln_loop_size(inst->dtype), lines = lines_of(x);
-  const kiln_dim rows = nest->extents[x->row_loop];
-  const int64_t tiles =
-      kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
-  const int count = (int)((lines + tiles - 1) / tiles);
-  LLVMValueRef panel = kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
-  LLVMValueRef at = offset_by(e, inst->dtype, kiln__llvm_iteration_at(x, x->next, 0, 0), panel);
-  for (int k = 0; k < count; k++) {
-    LLVMValueRef line =
-        binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
-    LLVMValueRef args[4] = {offset_by(e, inst->dtype, at, line), LL->ConstInt(e->i32, 0, 0),
-                            LL->ConstInt(e->i32, 2, 0), LL->ConstInt(e->i32, 1, 0)};
-    kiln__llvm_emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
-  }
-}
-
-/* Where the tile's lines begin, in elements: another place for each tile of the rows. */
-static LLVMValueRef find_next_line(const tile *x) {
-  kiln__llvm_emitter *e = x->t->e;
-  const kiln_loop_nest *nest = x->t->nest;
-  if (x->next < 0) return NULL;
-  const int size = kiln_loop_size(nest->body.data[x->next].dtype), lines = lines_of(x);
-  LLVMValueRef number =
-      LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
-  number = LL->BuildBinOp(BUILD, LLVMURem, number, kiln__llvm_emit_index(e, lines), "");
-  return binary(e, LLVMMul, number, kiln__llvm_emit_index(e, LINE / size));
-}
-
 /* One iteration of the innermost loop, at which its counter stands. */
 static void emit_iteration(const tile *x, int chain) {
   kiln__llvm_emitter *e = x->t->e;
-  emit_prefetch(x);
+  kiln__llvm_emit_next(x);
   if (x->pairs) {
     kiln__llvm_emit_pairs(x, chain);
     return;
@@ -418,12 +362,26 @@ static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, L
   }
 }
 
+/* All rows; of `columns` in panels the last one has some of the vectors alone, whole ones. */
+static void emit_known(const tile *x, int64_t columns) {
+  kiln__llvm_emitter *e = x->t->e;
+  const int some = (int)(columns / e->width % x->vectors), always = some ? some : x->vectors;
+  for (int row = 0; row < x->rows; row++)
+    for (int vector = 0; vector < always; vector++) emit_known_element(x, row, vector);
+  if (!some) return;
+  LLVMValueRef panel = kiln__llvm_emit_index(e, x->panel);
+  LLVMBasicBlockRef behind =
+      begin_if(e, LL->BuildICmp(BUILD, LLVMIntEQ, columns_left(x), panel, ""));
+  for (int row = 0; row < x->rows; row++)
+    for (int vector = always; vector < x->vectors; vector++) emit_known_element(x, row, vector);
+  end_if(e, behind);
+}
+
 static void emit_behind(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const int64_t columns = x->open < 0 ? x->t->nest->tile.columns : 0;
   if (x->short_behind) {
-    for (int row = 0; row < x->rows; row++)
-      for (int vector = 0; vector < x->vectors; vector++) emit_known_element(x, row, vector);
+    emit_known(x, columns);
     return;
   }
   LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
@@ -453,6 +411,7 @@ static void emit_behind(const tile *x) {
 /* One tile, at which all loops around it stand. */
 static void emit_sums(const tile *x) {
   emit_before(x);
+  kiln__llvm_emit_claim(x);
   begin_contractions(x);
   emit_loops(x, 0);
   end_contractions(x);
@@ -480,7 +439,7 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
-  x.next_line = find_next_line(&x);
+  x.next_line = kiln__llvm_find_next_line(&x);
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }
@@ -587,10 +546,12 @@ static void emit_outer_loops(tile *x, int depth) {
   loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
-/* Not with functions of runtime/math, nor where a panel's end is found at run time. */
+/* Not with functions of runtime/math, nor where a panel ends within a vector at run time. */
 static bool is_short_behind(const tile *x) {
   int count = 0;
-  if (x->open >= 0 || x->t->nest->tile.columns) return false;
+  const int width = x->t->e->width;
+  if (x->open >= 0 || x->t->nest->tile.columns % width != 0) return false;
+  if (x->t->nest->tile.columns && x->panel % width != 0) return false;
   for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
     if (i >= x->c.first_open && i <= x->c.end) continue;
@@ -630,7 +591,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   while (x.chains > x.unroll) x.chains /= 2;
   kiln__llvm_find_columns(&x);
   x.short_behind = is_short_behind(&x);
-  x.next = find_next(&x);
+  x.next = kiln__llvm_find_next(&x);
   return x;
 }
 

@@ -1,4 +1,4 @@
-/* emit_tile.h: a tile, between emit_tile.c and emit_tile_columns.c. */
+/* emit_tile.h: a tile, between emit_tile.c and the files emit_tile_*.c. */
 #pragma once
 
 #include "codegen/llvm/emit_state.h"
@@ -72,3 +72,10 @@ bool kiln__llvm_is_of_column(const tile *x, int i);
 void kiln__llvm_find_columns(tile *x);
 /* Puts them into memory, from which all rows take them. */
 void kiln__llvm_emit_columns(const tile *x);
+/* emit_tile_ahead.c: the load of what is packed, whose next panel is prefetched (-1: there is
+ * none); where the tile's lines of that begin, in elements: another place for each tile of the
+ * rows; asking for those that go with an iteration; and for the results' lines. */
+int kiln__llvm_find_next(const tile *x);
+LLVMValueRef kiln__llvm_find_next_line(const tile *x);
+void kiln__llvm_emit_next(const tile *x);
+void kiln__llvm_emit_claim(const tile *x);

@@ -116,6 +116,7 @@ typedef struct kiln_loop_tile {
   int row_loop;
   int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
   bool prefetch;  /* of that, the next panel */
+  bool claim;     /* its results' lines come before they are written */
   bool pairs;     /* the innermost loop of the body has two iterations, of factors in bf16 */
   int panel_loop; /* of the nest; and where the last panel is no whole one: */
   int64_t columns; /* that there are in all panels; 0: as many as the loops have iterations */

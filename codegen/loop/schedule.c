@@ -35,6 +35,7 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
     if (n->tile && n->tile_loop < 0) kiln_text_puts(text, ", tile 1");
     if (n->tile && n->tile_loop >= 0)
       kiln_text_printf(text, ", tile i%d %d", n->tile_loop, n->tile);
+    if (n->claim) kiln_text_puts(text, ", claim");
     if (n->strip) kiln_text_printf(text, ", strip %d", n->strip);
     kiln_text_putc(text, '\n');
   }
@@ -120,11 +121,14 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
       n->pairs = true;
     } else if (!n->tile && kiln_cursor_accept(c, "tile")) {
       KILN_TRY(parse_rows(c, n));
+    } else if (!n->claim && kiln_cursor_accept(c, "claim")) {
+      n->claim = true;
     } else if (!n->strip && kiln_cursor_accept(c, "strip")) {
       KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_STRIP + 1, &n->strip));
       if (n->strip == 0) FAIL(c, "a strip of nothing");
     } else {
-      FAIL(c, "'pack', 'prefetch', 'round', 'pairs', 'tile' or 'strip' was expected, once each");
+      FAIL(c, "'pack', 'prefetch', 'round', 'pairs', 'tile', 'claim' or 'strip' was expected, once "
+              "each");
     }
   }
   return NULL;
@@ -491,6 +495,7 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
                                     .row_loop = p->tile_at,
                                     .packed = s->pack,
                                     .prefetch = s->prefetch,
+                                    .claim = s->claim,
                                     .pairs = s->pairs,
                                     .panel_loop = p->panel_at}};
   kiln_vec_push(to->arena, &to->nests, nest);

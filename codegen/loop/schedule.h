@@ -42,6 +42,8 @@
  *                bf16, it is packed as that
  *   prefetch     behind `pack b1`: while a panel is worked on, the next one comes into the second
  *                cache
+ *   claim        behind `tile`: a tile asks for the lines of its results before it sums, so that
+ *                they are there when it writes them
  *   round b0     where all that reads x are casts to bf16 and back, whoever calls the kernel rounds
  *                it, and there are no casts: in the copy that it is, or one of all its elements as
  *                they lie, without gaps
@@ -151,6 +153,7 @@ typedef struct kiln_schedule_nest {
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
   bool prefetch;         /* of what is packed: the next panel */
+  bool claim;            /* of the tile's results: their lines */
   int round_count, rounds[KILN_SCHEDULE_MAX_ROUNDS]; /* inputs */
   bool pairs;                                        /* of what is packed and what is rounded */
   int tile_loop, tile;                               /* -1: a loop of one row; 0: no tile */

@@ -91,6 +91,13 @@ static bool change_prefetch(mover *m, int by) {
   return true;
 }
 
+static bool change_claim(mover *m, int by) {
+  (void)by;
+  if (!m->s->tile) return false;
+  m->s->claim = !m->s->claim;
+  return true;
+}
+
 /* The loop that comes `by` loops behind the tile's. */
 static bool change_tile_loop(mover *m, int by) {
   kiln_schedule_nest *s = m->s;
@@ -260,18 +267,19 @@ static const struct {
   bool (*change)(mover *m, int by);
   int by;
 } moves[] = {
-    {change_rows, -1},       {change_vectors, 1},       {change_strip, 0},
-    {change_vectors, -1},    {change_body_unrolls, 1},  {change_rows, 1},
-    {change_prefetch, 0},    {change_body_rows, -1},    {change_body_vectors, 1},
-    {change_block, -1},      {change_stage, 0},         {change_body_vectors, -1},
-    {change_block, 1},       {change_body_rows, 1},     {change_stage, 1},
-    {change_nest_unroll, 2}, {change_lanes, 1},         {change_nest_unroll, 1},
-    {change_vector_loop, 0}, {change_order, 1},         {change_panel, 0},
-    {change_lanes, -1},      {change_body_unrolls, -1}, {change_nest_unroll, 4},
-    {change_nest_unroll, 0}, {change_panel, 1},         {change_panel, -1},
-    {change_rows, -2},       {change_strip, 1},         {change_strip, -1},
-    {change_tile_loop, 1},   {change_tile_loop, 2},     {change_rows, 2},
-    {change_vectors, 2},     {change_order, 2},         {change_order, 0},
+    {change_rows, -1},         {change_vectors, 1},      {change_strip, 0},
+    {change_vectors, -1},      {change_body_unrolls, 1}, {change_rows, 1},
+    {change_prefetch, 0},      {change_claim, 0},        {change_body_rows, -1},
+    {change_body_vectors, 1},  {change_block, -1},       {change_stage, 0},
+    {change_body_vectors, -1}, {change_block, 1},        {change_body_rows, 1},
+    {change_stage, 1},         {change_nest_unroll, 2},  {change_lanes, 1},
+    {change_nest_unroll, 1},   {change_vector_loop, 0},  {change_order, 1},
+    {change_panel, 0},         {change_lanes, -1},       {change_body_unrolls, -1},
+    {change_nest_unroll, 4},   {change_nest_unroll, 0},  {change_panel, 1},
+    {change_panel, -1},        {change_rows, -2},        {change_strip, 1},
+    {change_strip, -1},        {change_tile_loop, 1},    {change_tile_loop, 2},
+    {change_rows, 2},          {change_vectors, 2},      {change_order, 2},
+    {change_order, 0},
 };
 
 static double cost_of(const kiln_loop_nest *from, const kiln_schedule_nest *s) {

@@ -96,7 +96,7 @@ enum {
   MOST_VECTORS = 4,
   LONG = 512 /* what a symbol is taken for */
 };
-static const double NEAR = 1.002; /* what takes as long */
+static const double NEAR = 1.02; /* what takes as long */
 
 /* Which loops of a nest move the operands of its contractions. */
 typedef struct operands {
@@ -191,27 +191,30 @@ int kiln_schedule_chains(int sums, int registers, bool both) {
   return chains;
 }
 
-/* Rows whose accumulators are in registers with the vectors and an element of the other operand. */
-static int most_rows(int vectors, int registers, bool both) {
-  const int fitting = (registers - 1 - vectors) / vectors;
-  const int kept = kiln_schedule_most_sums(registers, both) / vectors;
+/* Rows whose accumulators are in registers with the vectors and an element of the other operand.
+ * Where each element serves one vector alone, LLVM makes its register the sum's next one, so that
+ * sums take two each; AVX-512, of which there are more, spreads an element as it reads it. */
+static int most_rows(int vectors, const kiln_machine *m, bool both) {
+  const int each = vectors == 1 && !both && m->registers <= 16 ? 2 : vectors;
+  const int fitting = (m->registers - 1 - vectors) / each;
+  const int kept = kiln_schedule_most_sums(m->registers, both) / vectors;
   const int rows = fitting < kept ? fitting : kept;
   return rows > KILN_SCHEDULE_MAX_ROWS ? KILN_SCHEDULE_MAX_ROWS : rows < 1 ? 1 : rows;
 }
 
-/* Of tiles that take as long the one that reads least. */
+/* Of tiles that take as long the one that reads least. A last panel that is not full takes as long
+ * as the others: 64 columns in vectors of 8 are 4 panels of 2, not 3 of 3. */
 static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
                             bool both) {
   const int64_t vectors = (columns + width - 1) / width;
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
   for (int v = 1; v <= MOST_VECTORS && v <= vectors; v++) {
-    const int most = most_rows(v, m->registers, both);
+    const int most = most_rows(v, m, both);
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
     for (int r = most < rows ? most : (int)rows; r >= 1; r--) {
-      const int left = (int)(vectors % v);
-      double cycles = (double)(vectors - left) * cycles_of_rows(v, r, rows, m->ports, both);
-      if (left) cycles += left * cycles_of_rows(left, r, rows, m->ports, both);
+      const int64_t full = (vectors + v - 1) / v * v;
+      const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both);
       const double loads = (double)(v + r) / (v * r);
       if (cycles > least * NEAR || (cycles > least / NEAR && loads >= reads)) continue;
       if (cycles < least) least = cycles;
@@ -323,6 +326,19 @@ static double buffer_bytes(const kiln_loop_buffer *b) {
   return bytes;
 }
 
+/* What the second cache does not keep comes from far when it is written, and a tile that waits for
+ * that sums nothing. */
+static bool wants_claim(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                        const kiln_schedule_nest *s, const kiln_machine *m) {
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->strides[s->panel_loop] == 1 &&
+        buffer_bytes(&fn->buffers.data[inst->index]) > (double)(m->l2_bytes / 2))
+      return true;
+  }
+  return false;
+}
+
 static const double FAR = 4; /* what is behind the second cache costs as many times as much */
 
 /* What reading it costs, where all of it is gone over before it is read again: nothing out of the
@@ -421,6 +437,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->prefetch = false;
   }
   if (kiln_dim_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
+  out->claim = wants_claim(fn, nest, out, m);
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }

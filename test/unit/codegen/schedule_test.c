@@ -30,7 +30,7 @@ static void test_text(void **unused) {
       "schedule {\n  nest 0: panel i1 48, pack b1, prefetch, tile i0 4\n}\n",
       "schedule {\n  nest 0: panel i1 256, tile i0 16\n"
       "  nest 0: vector i1 8\n}\n",
-      "schedule {\n  nest 0: panel i1 8, tile i0 2, strip 3\n"
+      "schedule {\n  nest 0: panel i1 8, tile i0 2, claim, strip 3\n"
       "  nest 0: order i1 i0, vector i1 16, unroll l0 4, parallel "
       "i0 i1, grain 7\n}\n"};
   fixture f;
@@ -49,6 +49,7 @@ static void test_refused(void **unused) {
   static const char *const wrong[][2] = {
       {"nest 0: panel i1 48", "without a tile"},
       {"nest 0: panel i1 48, prefetch, tile i0 4", "prefetched, but nothing is packed"},
+      {"nest 0: panel i1 48, pack b1, claim", "without a tile"},
       {"nest 1: panel i1 48, tile i0 4", "1 is too large"},
       {"nest 0: panel i2 48, tile i0 4", "no loop i2"},
       {"nest 0: panel i1 48, tile i1 4", "beside panels"},
@@ -187,21 +188,21 @@ static void test_windows(void **unused) {
     const char *kernel, *machine, *wanted;
   } cases[] = {
       {one, "l2=524288",
-       "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 65\n"
+       "schedule {\n  nest 0: panel i1 24, tile i0 4, claim, strip 65\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
       {one, "l2=65536",
-       "schedule {\n  nest 0: panel i1 24, tile i0 4, strip 5\n"
+       "schedule {\n  nest 0: panel i1 24, tile i0 4, claim, strip 5\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
       {one, "registers=32,l2=64",
        "schedule {\n"
-       "  nest 0: panel i1 32, tile i0 6, strip 1\n"
+       "  nest 0: panel i1 32, tile i0 6, claim, strip 1\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n"
        "}\n"},
       {last, "l1=32768,l2=524288",
-       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 4, strip 3\n"
+       "schedule {\n  nest 0: panel i1 16, pack b1, tile i0 6, claim, strip 4\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0, grain 1212\n}\n"},
-      {last, "l1=8192,l2=524288", /* a panel is in the first cache, all of them are not */
-       "schedule {\n  nest 0: panel i1 24, pack b1, tile i0 4\n"
+      {last, "l1=8192,l2=2097152", /* a panel is in the first cache, all of them are not */
+       "schedule {\n  nest 0: panel i1 16, pack b1, tile i0 6\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
       {channel, "l2=524288",
        "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n"
@@ -222,32 +223,34 @@ static void test_windows(void **unused) {
 static void test_rules(void **unused) {
   (void)unused;
   static const char *const machines[][2] = {
-      /* 2 vectors of 8 and 5 rows fit into 16 registers, 4 vectors into 32: 5 rows are one tile. A
-       * weight's rows lie along k: it is packed. */
+      /* 5 rows are one tile, and 2 vectors of 8 with them fit into 16 registers. 4 vectors would
+       * fit into 32, but of 13 there would be 4 panels, as long as 16. A weight's rows lie along k:
+       * it is packed. */
       {"registers=16", "schedule {\n"
                        "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                        "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                        "}\n"},
       {"registers=32,l2=65535", "schedule {\n"
-                                "  nest 0: panel i1 32, pack b1, tile i0 5\n"
+                                "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                                 "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                                 "}\n"},
       /* Few rows go through a panel of 8 KB or more, of which the second cache holds eight. */
-      {"registers=32,l2=1048576", "schedule {\n"
-                                  "  nest 0: panel i1 32, pack b1, prefetch, tile i0 5\n"
-                                  "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
-                                  "}\n"},
+      {"lanes=16,registers=32,l2=1048576",
+       "schedule {\n"
+       "  nest 0: panel i1 64, pack b1, prefetch, tile i0 5\n"
+       "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 1486\n"
+       "}\n"},
       {"registers=1", "schedule {\n"
                       "  nest 0: panel i1 8, pack b1, tile i0 1\n"
                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                       "}\n"},
       {"registers=4", "schedule {\n"
-                      "  nest 0: panel i1 8, pack b1, tile i0 2\n"
+                      "  nest 0: panel i1 8, pack b1, tile i0 1\n"
                       "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                       "}\n"},
       {"registers=8,l1=1024 , l2=4096",
        "schedule {\n"
-       "  nest 0: panel i1 8, pack b1, tile i0 5\n"
+       "  nest 0: panel i1 16, pack b1, tile i0 2\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
        "}\n"},
   };
@@ -547,6 +550,7 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
   const int64_t columns = p->fn->nests.data[0]->extents[n->panel_loop];
   if (n->pack >= 0 && n->strip) n->strip = (int)((columns + n->panel - 1) / n->panel);
   n->prefetch = n->pack >= 0 && !n->strip && random_below(&p->seed, 2);
+  n->claim = random_below(&p->seed, 2);
   for (int i = X; i <= W; i++)
     if (i != n->pack && !kiln__schedule_round_refuses(p->fn, 0, i) && random_below(&p->seed, 3))
       n->rounds[n->round_count++] = i;
