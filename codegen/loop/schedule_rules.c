@@ -327,7 +327,8 @@ static double buffer_bytes(const kiln_loop_buffer *b) {
 }
 
 /* What the second cache does not keep comes from far when it is written, and a tile that waits for
- * that sums nothing. */
+ * that sums nothing. Not where each row has vectors of both factors: it sums little, and waits for
+ * what it reads. */
 static bool wants_claim(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                         const kiln_schedule_nest *s, const kiln_machine *m) {
   for (int i = 0; i < nest->body.count; i++) {
@@ -437,7 +438,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->prefetch = false;
   }
   if (kiln_dim_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
-  out->claim = wants_claim(fn, nest, out, m);
+  out->claim = !s.both && wants_claim(fn, nest, out, m);
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;
 }
