@@ -12,6 +12,7 @@
 #include "codegen/loop/eval.h"
 #include "codegen/loop/schedule.h"
 #include "codegen/object.h"
+#include "codegen/pairs.h"
 #include "codegen/process.h"
 #include "codegen/tune.h"
 #include "runtime/kernel_shape.h"
@@ -55,6 +56,8 @@ typedef struct code {
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   kiln_machine machine;
   KILN_TRY(kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine));
+  if (machine.pairs && env->flags.matmul == KILN_FACTORS_BF16 && !env->flags.machine.text[0])
+    machine.pairs = kiln__pairs_pay();
   kiln_codegen *codegen = kiln_mem_alloc_zero(env->mem, sizeof *codegen);
   if (!codegen) return kiln_status_oom();
   codegen->env = env;
