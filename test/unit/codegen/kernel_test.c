@@ -78,6 +78,13 @@ static int random_value(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype) {
              : kiln_loop_const(k->fn, nest, dtype, random_below(&k->seed, 7) - 3);
 }
 
+/* A value, but for NaN, whose sign is not promised (docs/numerics.md): 1. */
+static int with_sign(kernel *k, kiln_loop_nest *nest, kiln_dtype dtype, int value) {
+  const int is_number = kiln_loop_op(k->fn, nest, KILN_LOOP_eq, value, value, -1);
+  const int one = kiln_loop_const(k->fn, nest, dtype, 1);
+  return kiln_loop_op(k->fn, nest, KILN_LOOP_select, is_number, value, one);
+}
+
 static kiln_status *make_kernel(kernel *k) {
   uint64_t *seed = &k->seed;
   int rank, value = -1;
@@ -113,6 +120,7 @@ static kiln_status *make_kernel(kernel *k) {
       kiln_loop_opcode op = class == KILN_LOOP_CLASS_F   ? PICK(seed, float_ops)
                             : class == KILN_LOOP_CLASS_I ? PICK(seed, int_ops)
                                                          : PICK(seed, bool_ops);
+      if (op == KILN_LOOP_copysign) b = with_sign(k, nest, dtype, b);
       value = kiln_loop_op(k->fn, nest, op, a, b, -1);
     }
   }
