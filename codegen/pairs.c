@@ -3,7 +3,6 @@
  * done. CPUID tells that a CPU has the instruction, not how long it takes. */
 #include "codegen/pairs.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/budget.h"
@@ -40,16 +39,8 @@ static uint64_t least_of(void (*run)(void)) {
   return least;
 }
 
-bool kiln__pairs_pay(void) {
-  static _Atomic int known; /* 1: they do; 2: they do not */
-  int pay = atomic_load_explicit(&known, memory_order_relaxed);
-  if (pay == 0) {
-    /* Widening takes two fused products, and something of the ports besides. */
-    pay = 2 * least_of(run_pairs) <= 5 * least_of(run_products) ? 1 : 2;
-    atomic_store_explicit(&known, pay, memory_order_relaxed);
-  }
-  return pay == 1;
-}
+/* Widening takes two fused products, and something of the ports besides. */
+bool kiln__pairs_pay(void) { return 2 * least_of(run_pairs) <= 5 * least_of(run_products); }
 
 #else
 

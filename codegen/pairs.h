@@ -3,6 +3,6 @@
 
 #include <stdbool.h>
 
-/* Measured at the first call, in some 20 us, and kept for the process. The caller has seen that the
- * CPU has the instruction (KILN_ISA_AVX512BF16). Any thread. */
+/* Measured, in some 20 us. The caller has seen that the CPU has the instruction
+ * (KILN_ISA_AVX512BF16). Any thread. */
 bool kiln__pairs_pay(void);
