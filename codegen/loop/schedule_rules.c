@@ -96,7 +96,7 @@ enum {
   MOST_VECTORS = 4,
   LONG = 512 /* what a symbol is taken for */
 };
-static const double NEAR = 1.02; /* what takes as long */
+static const double NEAR = 1.02, SHARED = 1.06; /* what takes as long, and what that is worth */
 
 /* Which loops of a nest move the operands of its contractions. */
 typedef struct operands {
@@ -202,17 +202,18 @@ static int most_rows(int vectors, const kiln_machine *m, bool both) {
   return rows > KILN_SCHEDULE_MAX_ROWS ? KILN_SCHEDULE_MAX_ROWS : rows < 1 ? 1 : rows;
 }
 
-/* Of tiles that take as long the one that reads least. A last panel that is not full takes as long
- * as the others: 64 columns in vectors of 8 are 4 panels of 2, not 3 of 3. */
-static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
-                            bool both) {
+/* Of tiles that take as long the one that reads least; `only` so many vectors, if not 0. A last
+ * panel that is not full takes as long as the others: 64 columns in vectors of 8 are 4 panels of 2,
+ * not 3 of 3. */
+static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kiln_machine *m,
+                             bool both, int only, double *out_cycles) {
   const int64_t vectors = (columns + width - 1) / width;
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
   for (int v = 1; v <= MOST_VECTORS && v <= vectors; v++) {
     const int most = most_rows(v, m, both);
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
-    for (int r = most < rows ? most : (int)rows; r >= 1; r--) {
+    for (int r = most < rows ? most : (int)rows; r >= 1 && (v == only || !only); r--) {
       const int64_t full = (vectors + v - 1) / v * v;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both);
       const double loads = (double)(v + r) / (v * r);
@@ -222,7 +223,19 @@ static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln
       best = (tile_shape){v, r};
     }
   }
+  *out_cycles = least;
   return best;
+}
+
+/* Panels are as wide as for many rows, where that is about as fast: kernels for different numbers
+ * of rows share the packed weights then. All rows in one tile read the weights once. */
+static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
+                            bool both) {
+  double least, cycles;
+  const int usual = find_shape(columns, LONG, width, m, both, 0, &least).vectors;
+  const tile_shape best = find_shape(columns, rows, width, m, both, 0, &least);
+  const tile_shape same = find_shape(columns, rows, width, m, both, usual, &cycles);
+  return cycles <= least * SHARED && (same.rows == rows || best.rows < rows) ? same : best;
 }
 
 /* Panels that stand inside of the rows' loop: what they read stays in half of the L2 cache while
