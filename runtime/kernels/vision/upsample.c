@@ -130,6 +130,7 @@ typedef struct taps {
   int64_t count; /* for each result element */
   int64_t *places;
   double *weights;
+  float *f32; /* weights, as float; NULL where it is computed in double */
 } taps;
 
 static double cubic_near(double x, double a) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
@@ -209,12 +210,35 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
     plain_taps(p, d, wide, t);
   else
     wide_taps(p, d, wide, t);
+  t->f32 = NULL;
+  if (wide) return NULL;
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_F32, 2, sizes, &weights, &data));
+  t->f32 = data;
+  for (int64_t i = 0; i < p->out[d] * t->count; i++) t->f32[i] = (float)t->weights[i];
   return NULL;
 }
 
 /* -- One dimension: [outer, in, inner] to [outer, out, inner] -- */
 
-#define RESAMPLE_DIM(name, type)                                                                   \
+/* Elements `i` up to `end` of one row, each of two elements, or of several. */
+#define RESAMPLE_DIM(name, type, of_type)                                                          \
+  static void name##_pairs(const int64_t *place, const type *weight, const type *restrict from,    \
+                           type *restrict to, int64_t count) {                                     \
+    for (int64_t i = 0; i < count; i++)                                                            \
+      to[i] = from[place[2 * i]] * weight[2 * i] + from[place[2 * i + 1]] * weight[2 * i + 1];     \
+  }                                                                                                \
+  static void name##_row(const taps *t, int64_t i, const type *from, type *restrict to,            \
+                         int64_t inner) {                                                          \
+    const int64_t *place = t->places + i * t->count;                                               \
+    const type *weight = t->of_type + i * t->count;                                                \
+    const type *a = from + place[0] * inner, *b = from + place[t->count > 1] * inner;              \
+    const type v = weight[0], w = t->count > 1 ? weight[1] : 0;                                    \
+    for (int64_t c = 0; c < inner; c++) to[c] = t->count > 1 ? a[c] * v + b[c] * w : a[c] * v;     \
+    for (int64_t k = 2; k < t->count; k++) {                                                       \
+      const type *row = from + place[k] * inner, u = weight[k];                                    \
+      for (int64_t c = 0; c < inner; c++) to[c] += row[c] * u;                                     \
+    }                                                                                              \
+  }                                                                                                \
   static void name(const taps *t, const char *from_data, char *to_data, int64_t outer, int64_t in, \
                    int64_t out, int64_t inner) {                                                   \
     const type *from = (const type *)(const void *)from_data;                                      \
@@ -222,30 +246,19 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
     const int64_t work = 4 + t->count * inner, step = 1 + KILN_BUDGET_ITEMS / work;                \
     int64_t left = KILN_BUDGET_ITEMS;                                                              \
     for (int64_t o = 0; o < outer; o++, from += in * inner) {                                      \
-      for (int64_t i = 0, end; i < out;) {                                                         \
+      for (int64_t i = 0, end; i < out; to += (end - i) * inner, i = end) {                        \
         end = out - i < step ? out : i + step;                                                     \
         if (kiln_budget_spent(&left, (end - i) * work)) return;                                    \
-        for (; i < end; i++, to += inner) {                                                        \
-          const int64_t *place = t->places + i * t->count;                                         \
-          const double *weight = t->weights + i * t->count;                                        \
-          if (inner == 1) {                                                                        \
-            type sum = from[place[0]] * (type)weight[0];                                           \
-            for (int64_t k = 1; k < t->count; k++) sum += from[place[k]] * (type)weight[k];        \
-            *to = sum;                                                                             \
-            continue;                                                                              \
-          }                                                                                        \
-          for (int64_t c = 0; c < inner; c++)                                                      \
-            to[c] = from[place[0] * inner + c] * (type)weight[0];                                  \
-          for (int64_t k = 1; k < t->count; k++) {                                                 \
-            const type *row = from + place[k] * inner, w = (type)weight[k];                        \
-            for (int64_t c = 0; c < inner; c++) to[c] += row[c] * w;                               \
-          }                                                                                        \
+        if (inner == 1 && t->count == 2) {                                                         \
+          name##_pairs(t->places + 2 * i, t->of_type + 2 * i, from, to, end - i);                  \
+          continue;                                                                                \
         }                                                                                          \
+        for (int64_t k = i; k < end; k++) name##_row(t, k, from, to + (k - i) * inner, inner);     \
       }                                                                                            \
     }                                                                                              \
   }
-RESAMPLE_DIM(resample_f32, float)
-RESAMPLE_DIM(resample_f64, double)
+RESAMPLE_DIM(resample_f32, float, f32)
+RESAMPLE_DIM(resample_f64, double, weights)
 
 /* Weights of bytes are whole numbers of at most 15 bits, one for each place (at the edges several
  * taps share one), and every dimension is rounded: the factor by which they were multiplied. */
@@ -296,6 +309,24 @@ static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_
   }
   return kiln__nn_give(nn, now, kiln_tensor_dtype(t), out);
 }
+/* Elements of a row at these places. */
+#define PICK_ROW(type)                                                       \
+  case sizeof(type):                                                         \
+    for (int64_t x = 0; x < count; x++)                                      \
+      ((type *)(void *)to)[x] = ((const type *)(const void *)row)[place[x]]; \
+    break;
+static void pick_row(char *restrict to, const char *restrict row, const int64_t *place,
+                     int64_t count, size_t item) {
+  switch (item) {
+    PICK_ROW(uint8_t)
+    PICK_ROW(uint16_t)
+    PICK_ROW(uint32_t)
+    PICK_ROW(uint64_t)
+    default:
+      for (int64_t x = 0; x < count; x++)
+        kiln__move_element(to + (size_t)x * item, row + (size_t)place[x] * item, item);
+  }
+}
 static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_ivalue *out) {
   const int rank = p->spatial + 2;
   const bool wide = kiln_tensor_dtype(t) == KILN_DTYPE_F64;
@@ -330,10 +361,13 @@ static kiln_status *pick(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_i
       for (int64_t y = 0; y < n[1]; y++) {
         const char *row =
             from + (size_t)(((plane * in[0] + places[0][z]) * in[1] + places[1][y]) * in[2]) * item;
+        const size_t bytes = (size_t)n[2] * item;
         if (kiln_budget_spent(&left, n[2])) break;
-        for (int64_t x = 0; x < n[2]; x++, to += item) {
-          kiln__move_element(to, row + (size_t)places[2][x] * item, item);
-        }
+        if (y > 0 && places[1][y] == places[1][y - 1]) /* the row before it again */
+          memcpy(to, to - bytes, bytes);
+        else
+          pick_row(to, row, places[2], n[2], item);
+        to += bytes;
       }
     }
   }
