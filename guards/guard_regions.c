@@ -30,10 +30,14 @@ enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
 /* `mark` of nodes. */
 enum { IS_EFFECT = 1, IS_WRITE = 2 };
 
-bool kiln_guards_is_hit(const kiln_block *block) {
+bool kiln_guards_is_checked(const kiln_block *block) {
   const kiln_node *owner = block->owner;
   if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
   return kiln_node_is_type_check(kiln_node_input(owner, 0)->node);
+}
+bool kiln_guards_is_hit(const kiln_block *block) {
+  return kiln_guards_is_checked(block) &&
+         !kiln_node_attr(kiln_node_input(block->owner, 0)->node, KILN_ATTR_RANKS);
 }
 
 /* -- Claims -- */
@@ -201,7 +205,7 @@ static void go_back(finder *f, knowledge to) {
   unknow(f, to.touched);
   kiln_dims_forget(dims_of(f), to.orders);
   f->region.checks.order_count = to.orders;
-  kiln__numbers_go_back(&f->numbers, to.numbers);
+  kiln_numbers_go_back(&f->numbers, to.numbers);
   f->region.checks.values.count = f->region.checks.types.count = to.checks;
 }
 
@@ -245,7 +249,7 @@ static void check_operands(finder *f, const kiln_node *n) {
       check_tensor(f, v);
     }
   }
-  kiln__numbers_ask(&f->numbers, n, check_tensor, f);
+  kiln_numbers_ask(&f->numbers, n, check_tensor, f);
 }
 
 static bool is_proven(const kiln_node *n) {
@@ -258,8 +262,8 @@ static bool is_proven(const kiln_node *n) {
 
 /* The node's results get the types that its shape function finds. */
 static bool infer(finder *f, kiln_node *n) {
-  kiln__numbers_ask(&f->numbers, n, NULL, NULL);
-  kiln__numbers_learn(&f->numbers, n);
+  kiln_numbers_ask(&f->numbers, n, NULL, NULL);
+  kiln_numbers_learn(&f->numbers, n);
   for (int i = 0; i < n->output_count; i++) {
     kiln_vec_push(f->region.pass->scratch, &f->touched, kiln_node_output(n, i));
   }
@@ -390,7 +394,7 @@ static void add_group(finder *f, kiln_node *group) {
 static bool is_decided(const finder *f, const kiln_node *n) {
   int64_t condition;
   return kiln_node_is(n, KILN_OP_prim_If) && n->output_count == 0 &&
-         kiln__numbers_find(&f->numbers, kiln_node_input(n, 0), &condition) &&
+         kiln_numbers_find(&f->numbers, kiln_node_input(n, 0), &condition) &&
          !n->blocks[condition ? 0 : 1]->first;
 }
 
@@ -449,7 +453,7 @@ static void pass_by(finder *f, kiln_node *n) {
   if ((n->mark & IS_EFFECT) && take_check(f, n)) return;
   if (n->mark & IS_EFFECT) f->effect = n;
   if (f->effect || !reads_any(n, &f->made)) return;
-  kiln__numbers_learn(&f->numbers, n);
+  kiln_numbers_learn(&f->numbers, n);
   note_made(f, n);
   kiln_vec_push(f->region.pass->scratch, &f->read, n);
   kiln_map_set_ptr(&f->between, n, n);
@@ -486,7 +490,7 @@ static void take_before(finder *f, const kiln_node_vec *before) {
   kiln_node_vec taken = {0};
   int first = before->count;
   while (first > 0 && before->data[first - 1]->block == f->numbers.block) first--;
-  for (int i = first; i < before->count; i++) kiln__numbers_learn(&f->numbers, before->data[i]);
+  for (int i = first; i < before->count; i++) kiln_numbers_learn(&f->numbers, before->data[i]);
   for (int i = before->count - 1; i >= first; i--) {
     kiln_node *n = before->data[i];
     const bool is_check = kiln_node_is(n, KILN_OP_prim_If);
@@ -516,7 +520,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->between = kiln_map_in(g->pass->scratch);
   f->parts = kiln_map_in(g->pass->scratch);
   f->ahead = kiln_map_in(g->pass->scratch);
-  kiln__numbers_begin(&f->numbers, g->pass->graph, g->pass->scratch);
+  kiln_numbers_begin(&f->numbers, g->pass->graph, g->pass->scratch);
   f->numbers.block = group->block;
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
@@ -589,7 +593,7 @@ static void end_region(finder *f) {
     if (kiln_map_find_ptr(&f->parts, v->node)) continue;
     v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
   }
-  kiln__numbers_end(&f->numbers);
+  kiln_numbers_end(&f->numbers);
   kiln_dims_forget(dims_of(f), 0);
   region->pass = NULL;
 }
@@ -619,7 +623,7 @@ static void guard_block(guarder *g, kiln_block *block) {
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {
       if (passes_without(&f, n)) {
         kiln_pass_refuse(pass, n, KILN_REASON_dynamic_by_interpreter, "");
-        next = kiln__region_dissolve(pass, n);
+        next = kiln_guards_dissolve(pass, n);
         before.count = 0;
         continue;
       }

@@ -113,12 +113,21 @@ typedef struct kiln_shape_history {
 
 /* -- Regions -- */
 
-/* The block is entered only when a TypeCheck held: tensor types in it are facts. */
+/* On a check of ranks in front of a whole graph: types behind it are claims still. */
+#define KILN_ATTR_RANKS "ranks"
+/* The block is entered only when a TypeCheck held; and tensor types in it are facts. */
+bool kiln_guards_is_checked(const kiln_block *block);
 bool kiln_guards_is_hit(const kiln_block *block);
+
+/* Puts what branches do that the inputs' ranks decide behind one check of these. */
+kiln_status *kiln_pass_guard_ranks(kiln_pass *pass);
 
 /* Puts TensorExprGroups that are not guarded yet into regions; tensor types stay where they are
  * facts and go elsewhere. */
 kiln_status *kiln_pass_guard_regions(kiln_pass *pass);
+
+/* Puts the operators of a group in its place, without types; gives the first of them. */
+kiln_node *kiln_guards_dissolve(kiln_pass *pass, kiln_node *group);
 
 /* -- Between the files of guards/ -- */
 

@@ -46,31 +46,6 @@ bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs, kiln_type_vec *found);
 
-/* What is known of a region's ints and bools while it is looked for (numbers.c); its shape
- * functions know it too. */
-typedef struct kiln_numbers {
-  kiln_graph *graph;
-  kiln_arena *scratch;
-  const kiln_block *block;          /* where the region stands */
-  const kiln_node *since;           /* the last write in front of it; NULL: there is none */
-  kiln_map facts, sizes;            /* kiln_graph's */
-  KILN_VEC(kiln_ir_value *) values; /* that they tell */
-  kiln_map asked;                   /* nodes of outside that told it, and lists of what they give */
-} kiln_numbers;
-void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch);
-void kiln__numbers_end(kiln_numbers *n);
-/* Forgets all but the first `count` values. */
-void kiln__numbers_go_back(kiln_numbers *n, int count);
-/* The number, or 0 or 1, that a value is known to be. */
-bool kiln__numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out);
-/* What a node gives, from what is known of its inputs. */
-void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node);
-/* What its inputs are, and what those were made from in the block. `visit` (may be NULL) sees the
- * tensors that it would have to know. */
-typedef void kiln__numbers_visit(void *user, kiln_ir_value *tensor);
-void kiln__numbers_ask(kiln_numbers *n, const kiln_node *node, kiln__numbers_visit *visit,
-                       void *user);
-
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {
   kiln_pass *pass;
@@ -87,5 +62,3 @@ typedef struct kiln_region {
 
 /* Puts the check, the If and the fallback into the graph. */
 void kiln__region_build(kiln_region *region);
-/* Puts the operators of a group in its place; gives the first of them. */
-kiln_node *kiln__region_dissolve(kiln_pass *pass, kiln_node *group);

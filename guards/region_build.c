@@ -100,7 +100,7 @@ static void build_fallback(builder *b) {
   kiln_node_set_graph(b->fallback, "Subgraph", b->sub);
 }
 
-kiln_node *kiln__region_dissolve(kiln_pass *pass, kiln_node *group) {
+kiln_node *kiln_guards_dissolve(kiln_pass *pass, kiln_node *group) {
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   kiln_map copies = kiln_map_in(pass->scratch);
   kiln_node *first = NULL;
@@ -156,6 +156,51 @@ static kiln_node *create_check(builder *b) {
   kiln_node_set_types(check, "types", list->types.data, list->types.count);
   say_orders(b, check);
   return check;
+}
+
+/* -- Sizes in groups -- */
+
+static kiln_ir_value *make_int(kiln_node *at, int64_t i) {
+  return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
+}
+/* What the node tells of a tensor whose sizes are numbers; NULL: it tells something else. */
+static kiln_ir_value *make_told(kiln_node *n) {
+  const bool tells_one = kiln_node_is(n, KILN_OP_size_int);
+  if (!tells_one && !kiln_node_is(n, KILN_OP_size) && !kiln_node_is(n, KILN_OP_dim)) return NULL;
+  const kiln_type *type = kiln_node_input(n, 0)->type;
+  int64_t at;
+  if (!kiln_type_is_complete_tensor(type)) return NULL;
+  const int rank = type->detail->rank;
+  if (kiln_node_is(n, KILN_OP_dim)) return make_int(n, rank);
+  if (tells_one) {
+    if (!kiln_ir_value_const_int(kiln_node_input(n, 1), &at)) return NULL;
+    if (at < 0) at += rank;
+    return at >= 0 && at < rank ? make_int(n, type->detail->sizes[at]) : NULL;
+  }
+  kiln_node *list = kiln_node_create_id(n->graph, KILN_OP_prim_ListConstruct);
+  for (int i = 0; i < rank; i++) kiln_node_add_input(list, make_int(n, type->detail->sizes[i]));
+  kiln_node_insert_before(list, n);
+  return kiln_node_add_output(list, kiln_node_output(n, 0)->type);
+}
+
+/* Sizes that arguments are made of are numbers: what the group reads for them alone it reads no
+ * more. */
+static void settle_sizes(kiln_node *group) {
+  kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  bool any = false;
+  for (kiln_node *n = body->top->first, *next; n; n = next) {
+    next = n->next;
+    kiln_ir_value *told = make_told(n);
+    if (!told) continue;
+    kiln_ir_value_replace_uses(kiln_node_output(n, 0), told);
+    kiln_node_destroy(n);
+    any = true;
+  }
+  for (int i = group->input_count - 1; any && i >= 0; i--) {
+    if (kiln_graph_input(body, i)->uses) continue;
+    kiln_block_remove_input(body->top, i);
+    kiln_node_remove_input(group, i);
+  }
 }
 
 static void move_in(builder *b, kiln_node *n) {
@@ -228,8 +273,9 @@ void kiln__region_build(kiln_region *region) {
   move_behind(region, b.branch);
   for (int i = 0; i < region->parts.count; i++) {
     move_in(&b, region->parts.data[i]);
-    if (kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup))
-      say_orders(&b, region->parts.data[i]);
+    if (!kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup)) continue;
+    say_orders(&b, region->parts.data[i]);
+    if (!region->symbols) settle_sizes(region->parts.data[i]);
   }
   say_symbols(&b);
   for (int i = 0; i < region->parts.count; i++) {

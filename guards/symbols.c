@@ -313,7 +313,13 @@ bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_gra
   for (int i = 0; i < kiln_graph_input_count(body); i++) {
     if (inputs[i]) set_type(&r, kiln_graph_input(body, i), inputs[i]);
   }
-  for (kiln_node *n = body->top->first; n && good; n = n->next) good = retype_node(&r, n);
+  kiln_numbers numbers; /* sizes that arguments are made of */
+  kiln_numbers_begin(&numbers, body, pass->scratch);
+  for (kiln_node *n = body->top->first; n && good; n = n->next) {
+    good = retype_node(&r, n);
+    kiln_numbers_learn(&numbers, n);
+  }
+  kiln_numbers_end(&numbers);
   good = good && pass->lowers(body);
   for (int i = r.values.count - 1; !good && i >= 0; i--) {
     kiln_vec_push(r.scratch, found, r.values.data[i]->type);

@@ -67,14 +67,53 @@ bool kiln_shape_infer(kiln_graph *graph, kiln_node *node);
 /* Gives outputs the types that a run of the node's kernel on zeros makes; nothing where it may not
  * be run, or an argument is not known. Returns what the kernel failed with. (ir/shape_probe.c) */
 kiln_status *kiln_shape_probe(kiln_pass *pass, kiln_node *node) KILN_MUST_USE;
+/* Whether the user of a list, its input `index`, leaves the list as it is, and gives nobody another
+ * way to it. */
+bool kiln_shape_only_reads(const kiln_node *user, int index);
 /* Whether a list that a node makes has those elements wherever it is used: nobody writes it. */
 bool kiln_shape_list_stays(const kiln_ir_value *list);
+/* The elements of a list of ints, as far as constants, types of tensors whose sizes they are, and
+ * what the graph's facts and sizes tell; memory in `arena`. NULL: not even how many. */
+const kiln_shape_list *kiln_shape_ints_of(kiln_arena *arena, const kiln_ir_value *list);
 /* Of a node of KILN_VARIANT_COPY whose types are known: its base operator would give the same dtype
  * and sizes, so that the two are the same. */
 bool kiln_shape_keeps_self(const kiln_node *node);
 
+/* -- Numbers (ir/numbers.c) -- */
+
+/* What is known of a graph's ints and bools while somebody looks: sizes of tensors whose types are
+ * known, and what is made of them. Its shape functions know it too. One at a time for a graph. */
+typedef struct kiln_numbers {
+  kiln_graph *graph;
+  kiln_arena *scratch;
+  const kiln_block *block;          /* where the region stands */
+  const kiln_node *since;           /* the last write in front of it; NULL: there is none */
+  kiln_map facts, sizes;            /* kiln_graph's */
+  KILN_VEC(kiln_ir_value *) values; /* that they tell */
+  kiln_map asked;                   /* nodes of outside that told it, and lists of what they give */
+} kiln_numbers;
+void kiln_numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch);
+void kiln_numbers_end(kiln_numbers *n);
+/* Forgets all but the first `count` values. */
+void kiln_numbers_go_back(kiln_numbers *n, int count);
+/* The number, or 0 or 1, that a value is known to be. */
+bool kiln_numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out);
+/* What a node gives, from what is known of its inputs. */
+void kiln_numbers_learn(kiln_numbers *n, const kiln_node *node);
+/* A value that is another one. */
+void kiln_numbers_same(kiln_numbers *n, kiln_ir_value *v, const kiln_ir_value *other);
+/* What its inputs are, and what those were made from in the block. `visit` (may be NULL) sees the
+ * tensors that it would have to know. */
+typedef void kiln_numbers_visit(void *user, kiln_ir_value *tensor);
+void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit *visit,
+                      void *user);
+
+/* Puts what one side of a prim::If does in the node's place; gives what stands there then first. */
+kiln_node *kiln_branch_splice(kiln_node *node, int side);
+
 /* -- Passes that need no profile (ir/pass/<name>.c) -- */
 
+kiln_status *kiln_pass_flatten_raises(kiln_pass *pass);
 kiln_status *kiln_pass_inline(kiln_pass *pass);
 kiln_status *kiln_pass_unwrap_numbers(kiln_pass *pass);
 kiln_status *kiln_pass_lower_simple_tuples(kiln_pass *pass);
@@ -86,6 +125,7 @@ kiln_status *kiln_pass_remove_unused(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
 kiln_status *kiln_pass_decompose_composites(kiln_pass *pass);
+kiln_status *kiln_pass_remove_list_mutation(kiln_pass *pass);
 kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass);
 kiln_status *kiln_pass_infer_shapes(kiln_pass *pass);
 

@@ -257,23 +257,20 @@ static const kiln_tensor_detail *detail_of_constant(kiln_arena *arena, kiln_ival
   return d;
 }
 
-static void put_int(int64_t *ints, bool *known, kiln_dim *dims, int i, const kiln_ivalue *v) {
-  known[i] = v && v->tag == KILN_TAG_INT;
-  ints[i] = known[i] ? v->u.i : KILN_DIM_UNKNOWN;
-  dims[i] = ints[i] >= 0 ? ints[i] : KILN_DIM_UNKNOWN;
-}
-
-/* Whether the user leaves the list as it is, and gives nobody another way to it. */
-static bool only_reads(const kiln_node *user, int index) {
+bool kiln_shape_only_reads(const kiln_node *user, int index) {
   const kiln_schema *schema = user->op ? user->op->schema : NULL;
-  if (kiln_node_is(user, KILN_OP_prim_ListUnpack) || kiln_node_graph(user, "Subgraph") ||
-      user == user->graph->top->ret) {
+  if (kiln_node_is(user, KILN_OP_prim_ListUnpack) ||
+      kiln_node_is(user, KILN_OP_prim_TensorExprGroup) ||
+      kiln_node_is(user, KILN_OP_prim_FallbackGraph) || user == user->graph->top->ret) {
     return true;
   }
   if (kiln_node_is(user, KILN_OP_prim_CallFunction)) { /* a region's, which has no effects */
     return index > 0 && kiln_node_attr(kiln_node_input(user, 0)->node, "fallback");
   }
-  if (!schema || user->block_count > 0 || index >= schema->arg_count) return false;
+  if (!schema || user->block_count > 0) return false;
+  if (index >= schema->arg_count) /* "{}".format(list) */
+    return schema->is_vararg && user->output_count == 1 &&
+           user->outputs[0]->type->kind == KILN_TYPE_STR;
   const kiln_alias_info *a = &schema->args[index].alias;
   if (!a->present) return true;
   if (a->is_write || a->after != a->sets) return false;
@@ -288,7 +285,7 @@ static bool only_reads(const kiln_node *user, int index) {
 
 bool kiln_shape_list_stays(const kiln_ir_value *list) {
   for (const kiln_use *use = list->uses; use; use = use->next) {
-    if (!only_reads(use->user, use->index)) return false;
+    if (!kiln_shape_only_reads(use->user, use->index)) return false;
   }
   return true;
 }
@@ -311,12 +308,130 @@ static const kiln_type *unwrapped(const kiln_type *type) {
   return type->kind == KILN_TYPE_OPTIONAL ? type->elems[0] : type;
 }
 
+/* The elements of a list of ints, and room for them. */
+typedef struct int_list {
+  kiln_shape_list list;
+  int64_t *ints;
+  bool *known;
+  kiln_dim *dims;
+} int_list;
+static int_list new_ints(kiln_arena *arena, int64_t count) {
+  int_list l = {.ints = KILN_NEW_ARRAY(arena, int64_t, count + 1),
+                .known = KILN_NEW_ARRAY(arena, bool, count + 1),
+                .dims = KILN_NEW_ARRAY(arena, kiln_dim, count + 1)};
+  l.list = (kiln_shape_list){.count = (int)count, .ints = l.ints, .known = l.known, .dims = l.dims};
+  return l;
+}
+static void put_int(int_list *l, int i, const kiln_ivalue *v) {
+  l->known[i] = v && v->tag == KILN_TAG_INT;
+  l->ints[i] = l->known[i] ? v->u.i : KILN_DIM_UNKNOWN;
+  l->dims[i] = l->ints[i] >= 0 ? l->ints[i] : KILN_DIM_UNKNOWN;
+}
+static void put_ints(int_list *l, int at, const kiln_shape_list *from, int first, int count) {
+  for (int i = 0; i < count; i++, at++, first++) {
+    l->ints[at] = from->ints[first];
+    l->known[at] = from->known[first];
+    l->dims[at] = from->dims[first];
+  }
+}
+
+enum {
+  MAX_LIST = 4096,
+  MAX_LISTS = 8
+}; /* elements of a list; lists in a row that one is made from */
+
+static bool ints_of(kiln_arena *arena, const kiln_ir_value *value, int depth, int_list *out);
+
+/* x.size() of a tensor whose rank is known. */
+static bool ints_of_sizes(kiln_arena *arena, const kiln_node *node, int_list *out) {
+  const kiln_tensor_detail *d = detail_of(node->graph, kiln_node_input(node, 0));
+  if (!d || d->rank < 0) return false;
+  *out = new_ints(arena, d->rank);
+  for (int i = 0; i < d->rank; i++) {
+    out->known[i] = kiln_dim_is_number(d->sizes[i]);
+    out->ints[i] = kiln_dim_or(d->sizes[i], KILN_DIM_UNKNOWN);
+    out->dims[i] = d->sizes[i];
+  }
+  return true;
+}
+/* A place that a slice of `count` elements begins or ends at, as Python has it. */
+static bool place_in(const kiln_ir_value *value, int64_t none, int64_t count, int64_t *out) {
+  const kiln_ivalue *v = known(value);
+  if (!v || (v->tag != KILN_TAG_INT && v->tag != KILN_TAG_NONE)) return false;
+  int64_t at = v->tag == KILN_TAG_NONE ? none : v->u.i;
+  if (at < 0) at += at < -count ? -at : count;
+  *out = at > count ? count : at;
+  return true;
+}
+static bool ints_of_slice(kiln_arena *arena, const kiln_node *node, int depth, int_list *out) {
+  int_list from;
+  int64_t begin, end, step;
+  if (!ints_of(arena, kiln_node_input(node, 0), depth, &from)) return false;
+  if (!place_in(kiln_node_input(node, 1), 0, from.list.count, &begin) ||
+      !place_in(kiln_node_input(node, 2), from.list.count, from.list.count, &end) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 3), &step) || step != 1)
+    return false;
+  const int count = end > begin ? (int)(end - begin) : 0;
+  *out = new_ints(arena, count);
+  put_ints(out, 0, &from.list, (int)begin, count);
+  return true;
+}
+static bool ints_of_sum(kiln_arena *arena, const kiln_node *node, int depth, int_list *out) {
+  int_list a, b;
+  if (!ints_of(arena, kiln_node_input(node, 0), depth, &a) ||
+      !ints_of(arena, kiln_node_input(node, 1), depth, &b) ||
+      a.list.count + b.list.count > MAX_LIST)
+    return false;
+  *out = new_ints(arena, a.list.count + b.list.count);
+  put_ints(out, 0, &a.list, 0, a.list.count);
+  put_ints(out, a.list.count, &b.list, 0, b.list.count);
+  return true;
+}
+static bool ints_of_items(kiln_arena *arena, const kiln_ir_value *value, int_list *out) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  const int64_t count = constant ? constant->u.list->count : value->node->input_count;
+  const kiln_dims *table = kiln_type_table_dims(value->node->graph->types);
+  if (count > MAX_LIST) return false;
+  *out = new_ints(arena, count);
+  for (int i = 0; i < (int)count; i++) {
+    const kiln_ir_value *item = constant ? NULL : kiln_node_input(value->node, i);
+    put_int(out, i, constant ? &constant->u.list->items[i] : known(item));
+    const kiln_dim size = constant ? KILN_DIM_UNKNOWN : known_size(item);
+    if (kiln_sum_is_natural(table, kiln_sum_of(table, size))) out->dims[i] = size;
+  }
+  return true;
+}
+
+/* Of a constant, of what a node gathers, of sizes, and of parts and sums of these. */
+static bool ints_of(kiln_arena *arena, const kiln_ir_value *value, int depth, int_list *out) {
+  const kiln_ivalue *constant = kiln_ir_value_constant(value);
+  const kiln_node *node = value->node;
+  if (constant) return constant->tag == KILN_TAG_LIST && ints_of_items(arena, value, out);
+  if (!node->op || depth == MAX_LISTS || !kiln_shape_list_stays(value)) return false;
+  switch ((kiln_op_id)node->op->id) {
+    case KILN_OP_prim_ListConstruct: return ints_of_items(arena, value, out);
+    case KILN_OP_size: return ints_of_sizes(arena, node, out);
+    case KILN_OP_slice_t: return ints_of_slice(arena, node, depth + 1, out);
+    case KILN_OP_list_t: return ints_of(arena, kiln_node_input(node, 0), depth + 1, out);
+    case KILN_OP_add_t: return ints_of_sum(arena, node, depth + 1, out);
+    default: return false;
+  }
+}
+
+const kiln_shape_list *kiln_shape_ints_of(kiln_arena *arena, const kiln_ir_value *list) {
+  int_list own;
+  if (!ints_of(arena, list, 0, &own)) return NULL;
+  kiln_shape_list *out = KILN_NEW(arena, kiln_shape_list);
+  *out = own.list;
+  return out;
+}
+
 /* The elements of a list value, where they are known one by one. */
 static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *value) {
   const kiln_type *type = unwrapped(value->type);
   if (type->kind != KILN_TYPE_LIST) return NULL;
-  const bool ints = type->elems[0]->kind == KILN_TYPE_INT;
-  if (!ints && !kiln_type_is_tensor(unwrapped(type->elems[0]))) return NULL;
+  if (type->elems[0]->kind == KILN_TYPE_INT) return kiln_shape_ints_of(arena, value);
+  if (!kiln_type_is_tensor(unwrapped(type->elems[0]))) return NULL;
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   bool is_constant = constant && constant->tag == KILN_TAG_LIST;
   if (!is_constant &&
@@ -324,36 +439,18 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
     return NULL;
   }
   int64_t count = is_constant ? constant->u.list->count : value->node->input_count;
-  if (count > 4096) return NULL;
+  if (count > MAX_LIST) return NULL;
   kiln_shape_list *list = KILN_NEW(arena, kiln_shape_list);
-  list->count = (int)count;
-  int64_t *numbers = KILN_NEW_ARRAY(arena, int64_t, count + 1);
-  bool *is_known = KILN_NEW_ARRAY(arena, bool, count + 1);
-  kiln_dim *dims = KILN_NEW_ARRAY(arena, kiln_dim, count + 1);
-  const kiln_dims *table = kiln_type_table_dims(value->node->graph->types);
+  bool *is_none = KILN_NEW_ARRAY(arena, bool, count + 1);
   const kiln_tensor_detail **tensors = KILN_NEW_ARRAY(arena, const kiln_tensor_detail *, count + 1);
   for (int i = 0; i < (int)count; i++) {
     const kiln_ivalue *item =
         is_constant ? &constant->u.list->items[i] : known(kiln_node_input(value->node, i));
-    if (ints) {
-      put_int(numbers, is_known, dims, i, item);
-      const kiln_dim size =
-          is_constant ? KILN_DIM_UNKNOWN : known_size(kiln_node_input(value->node, i));
-      if (kiln_sum_is_natural(table, kiln_sum_of(table, size))) dims[i] = size;
-    } else if (is_constant) {
-      tensors[i] = detail_of_constant(arena, *item);
-    } else {
-      tensors[i] = detail_of(value->node->graph, kiln_node_input(value->node, i));
-    }
-    if (!ints) is_known[i] = item && item->tag == KILN_TAG_NONE;
+    is_none[i] = item && item->tag == KILN_TAG_NONE;
+    tensors[i] = is_constant ? detail_of_constant(arena, *item)
+                             : detail_of(value->node->graph, kiln_node_input(value->node, i));
   }
-  list->known = is_known;
-  if (ints) {
-    list->ints = numbers;
-    list->dims = dims;
-  } else {
-    list->tensors = tensors;
-  }
+  *list = (kiln_shape_list){.count = (int)count, .tensors = tensors, .known = is_none};
   return list;
 }
 

@@ -1,4 +1,6 @@
 /* shape_nn.c: shape functions of matrix products, reductions and neural network layers. */
+#include <math.h>
+
 #include "ir/shape.h"
 
 /* -- Matrix products -- */
@@ -211,18 +213,38 @@ bool kiln__shape_attention(kiln_shape_query *q) {
   return true;
 }
 
-/* upsample_*(input, output_size, …): sizes where output_size is constant, else the rank. */
+/* What a factor makes of a size: of a symbol where it is a whole number, or one over a power of 2.
+ */
+static kiln_dim scaled(kiln_dims *dims, kiln_dim size, double factor) {
+  const double most = (double)KILN_DIM_MOST, by = 1 / factor;
+  if (!(factor > 0 && factor < most && by < most)) return KILN_DIM_UNKNOWN;
+  if (kiln_dim_is_number(size)) {
+    const double wanted = (double)size * factor;
+    return wanted < most ? (int64_t)wanted : KILN_DIM_UNKNOWN;
+  }
+  if (factor == floor(factor)) return kiln_dim_product(dims, size, (int64_t)factor);
+  const bool halves = by == floor(by) && ((int64_t)by & ((int64_t)by - 1)) == 0;
+  return halves ? kiln_sum_dim(dims, kiln_sum_divided(dims, kiln_sum_of(dims, size), (int64_t)by))
+                : KILN_DIM_UNKNOWN;
+}
+
+/* upsample_*(input, output_size, ..), or by a list of factors. */
 bool kiln__shape_upsample(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list = {0};
   int64_t sizes[KILN_MAX_RANK];
   if (!self || self->rank < 3) return false;
-  const int spatial = self->rank - 2;
+  const int spatial = self->rank - 2, by = kiln__shape_find(q, "scale_factors");
   const bool given = !kiln__shape_is_none(q, 1) && kiln__shape_ints(q, 1, &list);
+  const kiln_ivalue *factors = by >= 0 ? q->constants[by] : NULL;
+  const bool scales = kiln__shape_is_none(q, 1) && factors && factors->tag == KILN_TAG_LIST &&
+                      factors->u.list->count == spatial;
   for (int d = 0; d < self->rank; d++) {
     const bool fits = given && d >= 2 && (list.count == spatial || list.count == 1);
-    const int at = list.count == 1 ? 0 : d - 2;
-    sizes[d] = d < 2 ? self->sizes[d] : fits && list.known[at] ? list.ints[at] : KILN_DIM_UNKNOWN;
+    sizes[d] = d < 2 ? self->sizes[d] : KILN_DIM_UNKNOWN;
+    if (fits) sizes[d] = list.dims[list.count == 1 ? 0 : d - 2];
+    if (scales && d >= 2)
+      sizes[d] = scaled(q->dims, self->sizes[d], factors->u.list->items[d - 2].u.f);
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }

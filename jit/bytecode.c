@@ -386,7 +386,7 @@ static kiln_status *emit_sides(kiln__bytecode_emitter *e, kiln_node *node, int j
 
 static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
   int count = node->output_count, jf = -1; /* -1: the first side is all there is */
-  if (!e->env->guard || !kiln_guards_is_hit(node->blocks[0])) {
+  if (!e->env->guard || !kiln_guards_is_checked(node->blocks[0])) {
     jf = kiln__bytecode_instr(e, KILN_INSTR_JF, 1, 0, 0);
     kiln_operand cond = kiln__bytecode_read(e, kiln_node_input(node, 0));
     kiln__bytecode_operands(e, jf)[0] = cond;

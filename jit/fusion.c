@@ -15,7 +15,7 @@ static int64_t numel_of(const kiln_tensor_detail *d) {
   return numel;
 }
 
-static kiln_reason check_tensor(const kiln_ir_value *v) {
+kiln_reason kiln__fusion_check_tensor(const kiln_ir_value *v) {
   if (!kiln_type_has_dims(v->type)) return KILN_REASON_types_unknown;
   const kiln_tensor_detail *d = v->type->detail;
   if (d->undefined != 0) return KILN_REASON_types_unknown;
@@ -36,7 +36,7 @@ static bool is_list_of_tensors(const kiln_ir_value *v) {
   return kiln_type_is_tensor(elem->kind == KILN_TYPE_OPTIONAL ? elem->elems[0] : elem);
 }
 
-static kiln_reason check_values(const kiln_fusion *f, kiln_node *n) {
+static kiln_reason check_values(const kiln_fusion *f, kiln_node *n, uint64_t sizes) {
   for (int i = 0; i < n->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(n, i);
     if (v->type->kind == KILN_TYPE_NUMBER && !kiln_ir_value_constant(v)) {
@@ -45,31 +45,22 @@ static kiln_reason check_values(const kiln_fusion *f, kiln_node *n) {
     if (is_list_of_tensors(v) && !is_good_list(f, v)) return KILN_REASON_not_constant;
     /* The profile's type tells what such arguments did, for one value of them. */
     if (kiln__fusion_is_map(n) && !kiln_type_is_tensor(v->type) && !is_list_of_tensors(v) &&
-        !kiln_ir_value_constant(v)) {
+        !kiln_ir_value_constant(v) && !(i < 64 && (sizes >> i & 1))) {
       return KILN_REASON_not_constant;
     }
-    kiln_reason reason = kiln_type_is_tensor(v->type) ? check_tensor(v) : KILN_REASON_none;
+    kiln_reason reason =
+        kiln_type_is_tensor(v->type) ? kiln__fusion_check_tensor(v) : KILN_REASON_none;
     if (reason != KILN_REASON_none) return reason;
   }
   for (int i = 0; i < n->output_count; i++) {
     if (is_list_of_tensors(kiln_node_output(n, i))) continue;
-    kiln_reason reason = check_tensor(kiln_node_output(n, i));
+    kiln_reason reason = kiln__fusion_check_tensor(kiln_node_output(n, i));
     if (reason != KILN_REASON_none) return reason;
   }
   return KILN_REASON_none;
 }
 
-void kiln__fusion_infer(const kiln_fusion *f, kiln_node *n) {
-  const kiln_type *before[KILN_MAX_OUTS];
-  int count = n->output_count < KILN_MAX_OUTS ? n->output_count : KILN_MAX_OUTS;
-  for (int i = 0; i < count; i++) before[i] = n->outputs[i]->type;
-  (void)kiln_shape_infer(n->graph, n);
-  for (int i = 0; i < count; i++) {
-    if (n->outputs[i]->type != before[i]) f->pass->changed = true;
-  }
-}
-
-static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
+static kiln_reason why_not(kiln_fusion *f, kiln_node *n, uint64_t *out_sizes) {
   if (!n->op) return KILN_REASON_no_lowering;
   bool pure = n->op->variant == KILN_VARIANT_NONE || n->op->variant == KILN_VARIANT_COPY;
   if (!pure) return KILN_REASON_mutation;
@@ -78,8 +69,8 @@ static kiln_reason why_not(kiln_fusion *f, kiln_node *n) {
   /* Without users it is there for its complaint. */
   if (n->output_count == 1 && !n->outputs[0]->uses && kiln_node_raises(n))
     return KILN_REASON_index_not_all_read;
-  kiln__fusion_infer(f, n);
-  kiln_reason reason = check_values(f, n);
+  if (kiln__fusion_is_map(n)) *out_sizes = kiln__fusion_find_sizes(f, n);
+  kiln_reason reason = check_values(f, n, *out_sizes);
   if (reason != KILN_REASON_none) return reason;
   if (n->op->variant == KILN_VARIANT_COPY && !kiln_shape_keeps_self(n)) {
     return KILN_REASON_result_type;
@@ -156,7 +147,7 @@ static bool find_nodes(kiln_fusion *f) {
     f->nodes[i].cluster = i;
     f->nodes[i].next_member = -1;
     if (n->block_count || kiln_node_is(n, KILN_OP_prim_Constant)) continue;
-    kiln_reason reason = why_not(f, n);
+    kiln_reason reason = why_not(f, n, &f->nodes[i].sizes);
     f->nodes[i].fusible = reason == KILN_REASON_none;
     f->nodes[i].is_view = f->nodes[i].fusible && shares(n);
     any |= f->nodes[i].fusible && !f->nodes[i].is_view;
@@ -179,8 +170,28 @@ static void find_groups(kiln_pass *pass, kiln_block *block, kiln_fusion_list *li
   kiln_vec_push(pass->scratch, list, f);
 }
 
+static void infer(kiln_pass *pass, kiln_node *n) {
+  const kiln_type *before[KILN_MAX_OUTS];
+  const int count = n->output_count < KILN_MAX_OUTS ? n->output_count : KILN_MAX_OUTS;
+  for (int i = 0; i < count; i++) before[i] = n->outputs[i]->type;
+  (void)kiln_shape_infer(n->graph, n);
+  for (int i = 0; i < count; i++) pass->changed |= n->outputs[i]->type != before[i];
+}
+/* What the profile did not see follows from what it saw. */
+static void learn_block(kiln_pass *pass, kiln_numbers *numbers, kiln_block *block) {
+  for (kiln_node *n = block->first; n; n = n->next) {
+    for (int b = 0; b < n->block_count; b++) learn_block(pass, numbers, n->blocks[b]);
+    if (n->op && n->block_count == 0) infer(pass, n);
+    kiln_numbers_learn(numbers, n);
+  }
+}
+
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass) {
   kiln_fusion_list list = {0};
+  kiln_numbers numbers;
+  kiln_numbers_begin(&numbers, pass->graph, pass->scratch);
+  learn_block(pass, &numbers, pass->graph->top);
+  kiln_numbers_end(&numbers);
   find_groups(pass, pass->graph->top, &list);
   for (int i = 0; i < list.count; i++) kiln__fusion_build(&list.data[i]);
   if (list.count) kiln_pass_forget_alias(pass);

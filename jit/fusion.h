@@ -6,12 +6,15 @@
 
 enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
 
+typedef KILN_VEC(kiln_ir_value *) kiln_fusion_reads;
+
 /* The nodes of one block in order, from 0. A cluster is one node, or the members of a group, and
  * has the number of one of them. */
 typedef struct kiln_fusion_node {
   kiln_node *node;
   int cluster, next_member; /* -1: the last of its cluster */
   bool fusible, is_view;    /* a view or a list joins only what uses all of it */
+  uint64_t sizes;           /* inputs that its group makes of sizes, a bit each (fusion_sizes.c) */
   bool repeats;             /* in its group elements of its result are read again and again */
   /* Of two products, softmax(q k^T) v: the rows of the first one's result are what the other's
    * first factor is made of, and nobody else reads them. Either is worth a kernel with the other
@@ -59,8 +62,6 @@ typedef struct kiln_fusion {
   kiln_fusion_cluster *clusters; /* [count] */
 } kiln_fusion;
 
-/* Finds the types of the results that the profile did not see. */
-void kiln__fusion_infer(const kiln_fusion *f, kiln_node *n);
 /* Index of the node of the block that `user` is or stands in; -1: the block's results. */
 int kiln__fusion_index(const kiln_fusion *f, const kiln_node *user);
 /* Nodes whose refusal is worth telling: those that compute something. */
@@ -77,6 +78,15 @@ bool kiln__fusion_drops_dims(const kiln_node *n);
 /* Whether a node may join a group with these rows (fusion_rows.c): none, or why not; it does. */
 kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_fusion_node *node);
 void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node);
+/* Whether a tensor's type is one that groups take: none, or why not. */
+kiln_reason kiln__fusion_check_tensor(const kiln_ir_value *v);
+/* Inputs of a node, a bit each, that are made of sizes of tensors whose types are known; what the
+ * node's group reads for it, inline constants left out; and copies of the nodes that make such an
+ * input, whose tensors `map` has (fusion_sizes.c). */
+uint64_t kiln__fusion_find_sizes(const kiln_fusion *f, const kiln_node *n);
+void kiln__fusion_add_reads(const kiln_fusion *f, const kiln_fusion_node *n,
+                            kiln_fusion_reads *out);
+void kiln__fusion_copy_sizes(kiln_graph *sub, kiln_ir_value *v, kiln_map *map);
 /* Whether a contraction is worth a kernel: none, or why not (fusion_product.c). */
 kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n);
 /* A constant that a group holds itself. Tensors are never: generated code has no tensor constants,
@@ -84,7 +94,7 @@ kiln_reason kiln__fusion_check_product(const kiln_fusion *f, const kiln_node *n)
 bool kiln__fusion_is_inline(const kiln_ir_value *v);
 /* A group's values: those it reads (inline constants left out), and those read outside it. */
 typedef struct kiln_fusion_values {
-  KILN_VEC(kiln_ir_value *) inputs, outputs;
+  kiln_fusion_reads inputs, outputs;
 } kiln_fusion_values;
 void kiln__fusion_values(const kiln_fusion *f, const kiln_fusion_cluster *c,
                          kiln_fusion_values *out_values);

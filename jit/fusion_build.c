@@ -32,6 +32,8 @@ static kiln_graph *build_subgraph(kiln_fusion *f, const kiln_fusion_cluster *c,
   }
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     const kiln_node *n = f->nodes[m].node;
+    for (int i = 0; i < n->input_count; i++)
+      kiln__fusion_copy_sizes(sub, kiln_node_input(n, i), &map);
     kiln_node *copy = kiln_node_copy(sub, n, &map);
     kiln_node_append(sub->top, copy);
     for (int i = 0; i < n->output_count; i++) {

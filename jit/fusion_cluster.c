@@ -37,7 +37,8 @@ typedef struct partition {
   int search;    /* the number of the present one */
   int64_t steps; /* left */
   KILN_VEC(frame) stack;
-  int group, values; /* of the group that is being grown: its inputs and outputs */
+  kiln_fusion_reads reads; /* of one node */
+  int group, values;       /* of the group that is being grown: its inputs and outputs */
 } partition;
 
 /* -- Paths -- */
@@ -131,11 +132,14 @@ void kiln__fusion_values(const kiln_fusion *f, const kiln_fusion_cluster *c,
   *out = (kiln_fusion_values){0};
   kiln_map seen = kiln_map_in(f->arena);
   int cluster = f->nodes[c->first].cluster;
+  kiln_fusion_reads reads = {0};
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     kiln_node *n = f->nodes[m].node;
-    for (int i = 0; i < n->input_count; i++) {
-      kiln_ir_value *v = kiln_node_input(n, i);
-      if (kiln__fusion_is_inline(v) || kiln_map_find_ptr(&seen, v)) continue;
+    kiln_vec_clear(&reads);
+    kiln__fusion_add_reads(f, &f->nodes[m], &reads);
+    for (int i = 0; i < reads.count; i++) {
+      kiln_ir_value *v = reads.data[i];
+      if (kiln_map_find_ptr(&seen, v)) continue;
       bool inside = v->node->block == f->block && v->node != f->block->param &&
                     f->nodes[v->node->mark - 1].cluster == cluster;
       kiln_map_set_ptr(&seen, v, v);
@@ -167,10 +171,11 @@ static int uses_in_group(partition *p, const kiln_ir_value *v) {
 static int count_values(partition *p, int node) {
   const kiln_node *n = p->f->nodes[node].node;
   int count = 0;
-  for (int i = 0; i < n->input_count; i++) {
-    const kiln_ir_value *v = kiln_node_input(n, i);
-    value_note *note = kiln__fusion_is_inline(v) ? NULL : note_of(p, v);
-    if (!note || note->node == node + 1) continue;
+  kiln_vec_clear(&p->reads);
+  kiln__fusion_add_reads(p->f, &p->f->nodes[node], &p->reads);
+  for (int i = 0; i < p->reads.count; i++) {
+    value_note *note = note_of(p, p->reads.data[i]);
+    if (note->node == node + 1) continue;
     note->node = node + 1;
     count++;
   }
@@ -201,7 +206,7 @@ static int pop_candidate(partition *p) {
 
 /* It computes each element of several. */
 static bool is_pool(const kiln_node *n) {
-  return n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_reduction;
+  return n->op->flags & KILN_OP_WINDOWS && n->op->cost != KILN_COST_heavy;
 }
 
 /* The product whose factors a list has; else the node itself. */
@@ -219,15 +224,17 @@ static void add_member(partition *p, int node) {
     int inside = uses_in_group(p, n->outputs[i]);
     p->values += (n->outputs[i]->use_count > inside) - (inside > 0);
   }
-  for (int i = 0; i < n->input_count; i++) {
-    const kiln_ir_value *v = kiln_node_input(n, i);
-    if (kiln__fusion_is_inline(v)) continue;
-    value_note *note = note_of(p, v);
-    if (note->group != p->group + 1) {
-      *note = (value_note){.group = p->group + 1, .node = note->node};
-      p->values++;
-    }
-    note->uses++;
+  kiln_vec_clear(&p->reads);
+  kiln__fusion_add_reads(f, &f->nodes[node], &p->reads);
+  for (int i = 0; i < p->reads.count; i++) {
+    value_note *note = note_of(p, p->reads.data[i]);
+    if (note->group == p->group + 1) continue;
+    *note = (value_note){.group = p->group + 1, .node = note->node};
+    p->values++;
+  }
+  for (int i = 0; i < n->input_count; i++) { /* of what it reads for sizes alone it is no user */
+    value_note *note = kiln_map_find_ptr(&p->notes, kiln_node_input(n, i));
+    if (note && note->group == p->group + 1) note->uses++;
   }
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, &f->nodes[node]);

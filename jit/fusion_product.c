@@ -127,7 +127,7 @@ static bool is_attention(const kiln_node *n) {
 }
 
 /* The second product, whose first factor is made of the rows of n alone; NULL: there is none. */
-static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
+static const kiln_node *second_of(const kiln_node *n) {
   const kiln_ir_value *v = n->outputs[0];
   const kiln_tensor_detail *space = v->type->detail;
   if (!has_rows(space)) return NULL;
@@ -138,7 +138,6 @@ static const kiln_node *second_of(const kiln_fusion *f, const kiln_node *n) {
       kiln_factors of;
       return kiln_codegen_factors(user, &of) && of.values[0] == v ? user : NULL;
     }
-    if (user->op) kiln__fusion_infer(f, user);
     if (!keeps_rows(user, space)) return NULL;
     v = user->outputs[0];
   }
@@ -152,7 +151,7 @@ static bool has_weight(const kiln_node *n) {
 /* The two, if n is the first of them; it comes first. A product with a weight gains more alone. */
 static void find_second(const kiln_fusion *f, const kiln_node *n) {
   kiln_fusion_node *node = &f->nodes[n->mark - 1];
-  const kiln_node *second = node->chain == KILN_FUSION_ALONE ? second_of(f, n) : NULL;
+  const kiln_node *second = node->chain == KILN_FUSION_ALONE ? second_of(n) : NULL;
   if (!second || has_weight(n) || has_weight(second)) return;
   node->chain = KILN_FUSION_FIRST;
   f->nodes[second->mark - 1].chain = KILN_FUSION_SECOND;

@@ -156,7 +156,8 @@ enum { TOLD_NAMES = 12, TOLD_SHAPES = 4 };
 
 /* What counts as an operator of a group. */
 static bool is_operator(const kiln_node *n) {
-  return !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_ListConstruct);
+  return !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_ListConstruct) &&
+         n->op && n->op->cost != KILN_COST_metadata;
 }
 
 static void tell_operators(const kiln_graph *graph, kiln_text *text) {

@@ -296,14 +296,46 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
   kiln__lay_borders(pass, block);
 }
 
+/* -- Pictures of other sizes -- */
+
+/* Resized pictures whose channels are not last are gathered along their rows: the interpreter's
+ * kernel, which has tables of a row's places, takes a third of that. */
+static const kiln_node *find_resized(const kiln_graph *body) {
+  for (const kiln_node *n = body->top->first; n; n = n->next)
+    if (n->op && (n->op->flags & KILN_OP_WINDOWS) && n->op->cost == KILN_COST_data) return n;
+  return NULL;
+}
+
+/* A group of few operators, one of which is such a one, gives way to the interpreter. */
+static void give_way(kiln_pass *pass, kiln_block *block) {
+  enum { FEW = 4 };
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    next = n->next;
+    const kiln_graph *body = is_group(n) ? kiln_node_graph(n, "Subgraph") : NULL;
+    const kiln_node *resized = body ? find_resized(body) : NULL;
+    int count = 0;
+    if (!resized || has_layout(kiln_graph_output(body, 0))) continue;
+    for (const kiln_node *m = body->top->first; m; m = m->next)
+      count +=
+          m->op && m->op->cost != KILN_COST_metadata && !kiln_node_is(m, KILN_OP_prim_Constant);
+    if (count > FEW) continue;
+    kiln_pass_refuse(pass, n, KILN_REASON_no_local_gather,
+                     kiln_arena_str(pass->scratch, resized->name).data);
+    (void)kiln_guards_dissolve(pass, n);
+    pass->changed = true;
+  }
+}
+
 static void visit(kiln_pass *pass, kiln_block *block) {
+  const kiln_flags *flags = &pass->env->flags;
   for (kiln_node *n = block->first; n; n = n->next)
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
-  if (kiln_guards_is_hit(block)) lay_block(pass, block);
+  if (!kiln_guards_is_hit(block)) return;
+  if (flags->layouts) lay_block(pass, block);
+  give_way(pass, block);
 }
 
 kiln_status *kiln_pass_assign_layouts(kiln_pass *pass) {
-  const kiln_flags *flags = &pass->env->flags;
-  if (flags->layouts && flags->compat != KILN_COMPAT_TORCH) visit(pass, pass->graph->top);
+  if (pass->env->flags.compat != KILN_COMPAT_TORCH) visit(pass, pass->graph->top);
   return NULL;
 }

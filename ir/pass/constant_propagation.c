@@ -218,7 +218,8 @@ static bool fold_node(kiln_pass *pass, kiln_node *node) {
 /* -- Control flow -- */
 
 /* Moves the branch's nodes before the If; returns the first node moved, or what follows the If. */
-static kiln_node *splice_branch(kiln_node *node, kiln_block *branch) {
+kiln_node *kiln_branch_splice(kiln_node *node, int side) {
+  const kiln_block *branch = node->blocks[side];
   kiln_node *first = branch->first ? branch->first : node->next;
   while (branch->first) {
     kiln_node *n = branch->first;
@@ -294,7 +295,7 @@ static kiln_node *visit_if(kiln_pass *pass, kiln_node *node) {
   for (int side = 0; side < 2; side++) {
     if (!kiln_ir_value_is_bool(kiln_node_input(node, 0), side == 0)) continue;
     pass->changed = true;
-    return splice_branch(node, node->blocks[side]);
+    return kiln_branch_splice(node, side);
   }
   visit_block(pass, node->blocks[0]);
   visit_block(pass, node->blocks[1]);

@@ -2,7 +2,7 @@
  * miss costs, and that the answers stay the same. */
 #include "test/unit/jit/jit_support.h"
 
-/* The same with a write to something else between. */
+/* The same with a write to something else between, of which the result is wanted. */
 static const char with_effect[] = "graph(%x : Tensor, %y : Tensor):\n"
                                   "  %1 : int = prim::Constant[value=1]()\n"
                                   "  %none : NoneType = prim::Constant()\n"
@@ -13,7 +13,7 @@ static const char with_effect[] = "graph(%x : Tensor, %y : Tensor):\n"
                                   "  %l : Tensor[] = aten::append(%log, %c)\n"
                                   "  %d : Tensor = aten::mul(%c, %y)\n"
                                   "  %e : Tensor = aten::sub(%d, %x, %1)\n"
-                                  "  %f : (Tensor, Tensor[]) = prim::TupleConstruct(%e, %log)\n"
+                                  "  %f : (Tensor, Tensor[]) = prim::TupleConstruct(%e, %l)\n"
                                   "  return (%f)\n";
 
 static void call_rows(model *m, int64_t rows) {

@@ -98,7 +98,10 @@ static void put_upsample(pool *p, kiln_text *text) {
                    draw(p, 2));
   kiln_text_printf(text, "  %%y : Tensor = aten::%s(%%x, %%o%s, %s)\n", name,
                    near ? "" : ", %align", by_size ? "%none" : "%f");
-  kiln_text_puts(text, "  %z : Tensor = aten::neg(%y)\n  return (%z)\n");
+  kiln_text_puts(text, "  %z0 : Tensor = aten::neg(%y)\n"); /* with few others it has no group */
+  for (int i = 1; i < 5; i++)
+    kiln_text_printf(text, "  %%z%d : Tensor = aten::neg(%%z%d)\n", i, i - 1);
+  kiln_text_puts(text, "  return (%z4)\n");
 }
 
 static void make_pool(pool *p, kiln_mem *mem, bool upsamples) {

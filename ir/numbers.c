@@ -1,11 +1,11 @@
-/* numbers.c: what a region knows of ints and bools: sizes of tensors whose types are known, and
+/* numbers.c: what is known of a graph's ints and bools: sizes of tensors whose types are known, and
  * what is computed of them: numbers, or under symbols expressions. Of x [s0, 64] the first size is
  * s0, and x.size(1) // 4 is 16. */
-#include "guards/region.h"
+#include "ir/pass.h"
 
 enum { MAX_STEPS = 64 }; /* nodes that one question leads to */
 
-void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch) {
+void kiln_numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch) {
   *n = (kiln_numbers){.graph = graph, .scratch = scratch};
   n->facts = kiln_map_in(scratch);
   n->sizes = kiln_map_in(scratch);
@@ -14,9 +14,9 @@ void kiln__numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch
   graph->sizes = &n->sizes;
 }
 
-void kiln__numbers_end(kiln_numbers *n) { n->graph->facts = n->graph->sizes = NULL; }
+void kiln_numbers_end(kiln_numbers *n) { n->graph->facts = n->graph->sizes = NULL; }
 
-void kiln__numbers_go_back(kiln_numbers *n, int count) {
+void kiln_numbers_go_back(kiln_numbers *n, int count) {
   while (n->values.count > count) {
     const kiln_ir_value *v = kiln_vec_pop(&n->values);
     (void)kiln_map_remove_ptr(&n->facts, v);
@@ -38,7 +38,7 @@ static kiln_sum sum_of(const kiln_numbers *n, const kiln_ir_value *v) {
                                              : kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
 }
 
-bool kiln__numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out) {
+bool kiln_numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out) {
   const kiln_sum sum = sum_of(n, v);
   *out = sum.constant;
   return sum.known && sum.count == 0;
@@ -108,21 +108,33 @@ static kiln_sum of_arithmetic(const kiln_numbers *n, kiln_op_id id, kiln_sum a, 
   }
 }
 
-/* The sizes whose list it is: of x.size(). */
-static const kiln_tensor_detail *listed(const kiln_ir_value *list) {
-  const bool is_size = kiln_node_is(list->node, KILN_OP_size) && kiln_shape_list_stays(list);
-  const kiln_tensor_detail *d = is_size ? detail_of(kiln_node_input(list->node, 0)) : NULL;
-  return d && d->rank >= 0 ? d : NULL;
+/* Element `at` of a list. */
+static kiln_sum of_item(const kiln_numbers *n, const kiln_shape_list *list, int64_t at) {
+  if (at < 0) at += list->count;
+  if (at < 0 || at >= list->count) return kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  return list->known[at] ? kiln_sum_number(list->ints[at])
+                         : kiln_sum_of(dims_of(n), list->dims[at]);
+}
+/* The ints of the list that the operator takes apart; NULL: nothing is known of it. */
+static const kiln_shape_list *listed(const kiln_numbers *n, kiln_op_id id,
+                                     const kiln_ir_value *list) {
+  const bool looks =
+      id == KILN_OP_prim_ListUnpack || id == KILN_OP_len_t || id == KILN_OP___getitem___t;
+  const bool is_ints =
+      list->type->kind == KILN_TYPE_LIST && list->type->elems[0]->kind == KILN_TYPE_INT;
+  return looks && is_ints ? kiln_shape_ints_of(n->scratch, list) : NULL;
 }
 
 static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output) {
   const kiln_sum unknown = kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
   const kiln_ir_value *first = node->op && node->input_count ? kiln_node_input(node, 0) : NULL;
   if (!first) return unknown;
-  const kiln_tensor_detail *d = detail_of(first), *sizes = listed(first);
+  const kiln_tensor_detail *d = detail_of(first);
   const kiln_op_id id = (kiln_op_id)node->op->id;
+  const kiln_shape_list *list = listed(n, id, first);
   if (id == KILN_OP_prim_ListUnpack)
-    return sizes && sizes->rank == node->output_count ? of_size(n, sizes, output) : unknown;
+    return list && list->count == node->output_count ? of_item(n, list, output) : unknown;
+  if (list && id == KILN_OP_len_t) return kiln_sum_number(list->count);
   if (d && node->input_count == 1) return of_property(id, d);
   if (id == KILN_OP___not__) return is_not(sum_of(n, first));
   if (node->input_count != 2) return unknown;
@@ -131,7 +143,7 @@ static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output
   if (id == KILN_OP_size_int)
     return d && d->rank >= 0 && is_place ? of_size(n, d, second.constant) : unknown;
   if (id == KILN_OP___getitem___t)
-    return sizes && is_place ? of_size(n, sizes, second.constant) : unknown;
+    return list && is_place ? of_item(n, list, second.constant) : unknown;
   const kiln_sum a = sum_of(n, first);
   return a.known && second.known ? of_arithmetic(n, id, a, second) : unknown;
 }
@@ -155,11 +167,15 @@ static void learn(kiln_numbers *n, kiln_ir_value *v, kiln_sum sum) {
   kiln_vec_push(n->scratch, &n->values, v);
 }
 
-void kiln__numbers_learn(kiln_numbers *n, const kiln_node *node) {
+void kiln_numbers_learn(kiln_numbers *n, const kiln_node *node) {
   for (int i = 0; i < node->output_count; i++) {
     kiln_ir_value *v = node->outputs[i];
     if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, of_node(n, node, i));
   }
+}
+
+void kiln_numbers_same(kiln_numbers *n, kiln_ir_value *v, const kiln_ir_value *other) {
+  if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, sum_of(n, other));
 }
 
 /* Whether what the node reads stays as it is from there to the region. */
@@ -171,7 +187,7 @@ static bool may_ask(const kiln_numbers *n, const kiln_node *node) {
 typedef struct question {
   kiln_numbers *n;
   int steps;
-  kiln__numbers_visit *visit;
+  kiln_numbers_visit *visit;
   void *user;
 } question;
 
@@ -186,13 +202,13 @@ static void ask(question *q, const kiln_ir_value *v) {
     if (kiln_type_is_tensor(input->type) && q->visit) q->visit(q->user, input);
     ask(q, input);
   }
-  if (!is_list) kiln__numbers_learn(q->n, node);
+  if (!is_list) kiln_numbers_learn(q->n, node);
   if (is_list ? kiln_shape_list_stays(v) : sum_of(q->n, v).known)
     kiln_map_set_ptr(&q->n->asked, node, q->n);
 }
 
-void kiln__numbers_ask(kiln_numbers *n, const kiln_node *node, kiln__numbers_visit *visit,
-                       void *user) {
+void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit *visit,
+                      void *user) {
   question q = {.n = n, .visit = visit, .user = user};
   for (int i = 0; i < node->input_count; i++) ask(&q, kiln_node_input(node, i));
 }
