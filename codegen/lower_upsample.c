@@ -48,25 +48,33 @@ static bool read_factor(kiln__lowering *l, const kiln_node *node, int at, int d,
   return isfinite(*out) || refuse(l, KILN_REASON_nan);
 }
 
-/* Elements of the argument for one of the result; a constant. */
+/* A size, less 1 where corners are aligned, as a float of the places' dtype. */
+static int size_of(kiln__lowering *l, const resample *r, kiln_dim size) {
+  if (kiln_dim_is_number(size)) return kiln__lower_const(l, r->place, (double)(size - r->align));
+  const int i = kiln__lower_size(l, KILN_DTYPE_I64, size);
+  return kiln__lower_cast(l, r->align ? OP2(sub, i, I64(1)) : i, r->place);
+}
+/* Elements of the argument for one of the result; a constant where sizes are numbers. */
 static bool read_ratio(kiln__lowering *l, const kiln_node *node, const resample *r, int d,
-                       double *out) {
+                       int *out) {
   const kiln_dim in = r->in.sizes[r->first + d], size = r->out.sizes[r->first + d];
   double factor;
   if (!read_factor(l, node, r->kind < LINEAR ? 2 : 3, d, &factor)) return false;
-  if (factor <= 0 && (!kiln_dim_is_number(in) || !kiln_dim_is_number(size)))
-    return refuse(l, KILN_REASON_dynamic_as_static);
-  if (r->align && !(kiln_dim_is_number(in) && kiln_dim_is_number(size)))
-    return refuse(l, KILN_REASON_dynamic_as_static);
   if (kiln_dim_is_number(size) && size >= MOST) return refuse(l, KILN_REASON_number_too_large);
-  const double a = r->align ? (double)in - 1 : (double)in;
-  const double b = r->align ? (double)size - 1 : (double)size;
-  if (r->align && size <= 1)
-    *out = 0;
-  else if (!r->align && factor > 0)
-    *out = r->place == KILN_DTYPE_F64 ? 1 / factor : (double)(float)(1 / factor);
-  else
-    *out = r->place == KILN_DTYPE_F64 ? a / b : (double)((float)a / (float)b);
+  const bool wide = r->place == KILN_DTYPE_F64;
+  if (r->align && kiln_dim_is_number(size) && size <= 1) {
+    *out = kiln__lower_const(l, r->place, 0);
+  } else if (!r->align && factor > 0) {
+    *out = kiln__lower_const(l, r->place, wide ? 1 / factor : (double)(float)(1 / factor));
+  } else if (kiln_dim_is_number(in) && kiln_dim_is_number(size)) {
+    const double a = (double)(in - r->align), b = (double)(size - r->align);
+    *out = kiln__lower_const(l, r->place, wide ? a / b : (double)((float)a / (float)b));
+  } else {
+    const int one = kiln__lower_const(l, r->place, 1), by = size_of(l, r, size);
+    const int ratio = OP2(div, size_of(l, r, in), r->align ? OP2(max, by, one) : by);
+    const int zero = kiln__lower_const(l, r->place, 0);
+    *out = r->align ? kiln__lower_op(l, KILN_LOOP_select, OP2(lt, by, one), zero, ratio) : ratio;
+  }
   return true;
 }
 
@@ -113,19 +121,18 @@ static int place_of(kiln__lowering *l, const resample *r, int d, double more) {
   const int place = kiln__lower_cast(l, index, r->place);
   return more == 0 ? place : OP2(add, place, kiln__lower_const(l, r->place, more));
 }
-static int nearest(kiln__lowering *l, const resample *r, int d, double ratio, int last) {
+static int nearest(kiln__lowering *l, const resample *r, int d, int ratio, int last) {
   const int place = place_of(l, r, d, r->kind == NEAREST_EXACT ? 0.5 : 0);
-  const int x = OP2(mul, place, kiln__lower_const(l, r->place, ratio));
+  const int x = OP2(mul, place, ratio);
   const int most = kiln__lower_cast(l, last, r->place);
   return whole(l, OP2(min, x, most));
 }
 
 /* The two around a place. */
-static void around(kiln__lowering *l, const resample *r, int d, double ratio, int last, taps *t) {
+static void around(kiln__lowering *l, const resample *r, int d, int ratio, int last, taps *t) {
   const int zero = kiln__lower_const(l, r->place, 0), one = kiln__lower_const(l, r->place, 1);
   const int end = kiln__lower_cast(l, OP2(add, last, I64(1)), r->place);
-  const int scale = kiln__lower_const(l, r->place, ratio);
-  int x = OP2(mul, scale, place_of(l, r, d, r->align ? 0 : 0.5));
+  int x = OP2(mul, ratio, place_of(l, r, d, r->align ? 0 : 0.5));
   if (!r->align) x = OP2(sub, x, kiln__lower_const(l, r->place, 0.5));
   x = limit(l, x, zero, end);
   const int most = kiln__lower_cast(l, last, r->place);
@@ -141,7 +148,7 @@ static bool find_taps(kiln__lowering *l, const kiln_node *node, resample *r) {
   for (int d = 0; d < r->spatial; d++) {
     const int size = kiln__lower_size(l, KILN_DTYPE_I64, r->in.sizes[r->first + d]);
     const int last = OP2(sub, size, I64(1));
-    double ratio;
+    int ratio;
     if (!read_ratio(l, node, r, d, &ratio)) return false;
     r->taps[d] = (taps){.count = 1};
     if (r->kind < LINEAR)
