@@ -248,7 +248,11 @@ static int mean(kiln__lowering *l, const kiln_node *node, const windows *w,
     const kiln_dim in = w->in.sizes[w->first + d];
     padded *= t[d].padded;
     known &= kiln_dim_is_number(in);
-    whole &= in == t[d].count || !kiln_dim_is_number(in);
+    if (whole && !kiln_dim_is_number(in)) /* a guard may ask for it */
+      whole = !kiln_dims_prove(l->fn->dims, kiln_sum_number(t[d].count + 1),
+                               kiln_sum_of(l->fn->dims, in));
+    else
+      whole &= in == t[d].count;
   }
   if (whole)
     return kiln__lower_refuse(l, known ? KILN_REASON_rows_cut : KILN_REASON_dynamic_as_static);

@@ -3,7 +3,9 @@
  * A sum of at most MAX_MONOMIALS monomials, each atom x of them written as its least value and the
  * rest, is natural if all coefficients are. A quotient may be replaced by its bounds before that:
  * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n; beside Q = S//m that of S//(m n),
- * which is Q//n, by those of Q. What has no room is not proved. What is taken for granted of order
+ * which is Q//n, by those of Q. A sum A*x + B is natural if A and A*least + B are: so bounds of
+ * quotients are not needed of what both of (s0 + 1)//2*s1 - s0//2*s1 have. What has no room is not
+ * proved. What is taken for granted of order
  * (s0 <= 64) is a natural sum as well (64 - s0), and taken from others. */
 #include <string.h>
 
@@ -160,18 +162,67 @@ static bool has_natural_coefficients(const kiln_dims *dims, const polynomial *p)
   return rests.known;
 }
 
-/* By ranges and coefficients alone. */
-static bool is_natural_alone(const kiln_dims *dims, kiln_sum a) {
-  int64_t least, most;
-  if (!kiln_sum_range(dims, a, &least, &most)) return false;
-  if (least >= 0 || a.count == 0) return least >= 0;
-  polynomial p = {.known = true};
-  add_sum(dims, &p, (monomial){.coefficient = 1}, &a);
+static bool has_natural_bounds(const kiln_dims *dims, polynomial p) {
   if (has_natural_coefficients(dims, &p)) return true;
   replace_quotients(dims, &p, false);
   if (has_natural_coefficients(dims, &p)) return true;
   replace_quotients(dims, &p, true);
   return has_natural_coefficients(dims, &p);
+}
+
+static int find_factor(const monomial *m, kiln_dim x) {
+  for (int i = 0; i < m->count; i++)
+    if (m->factors[i] == x) return i;
+  return -1;
+}
+
+static bool is_natural_in_parts(const kiln_dims *dims, const polynomial *p, int depth);
+
+/* Whether p is A*x + B, the terms of A*x having at least `count` factors, of which A is natural,
+ * and so is A*least + B, x being `least` or more. */
+static bool is_natural_by(const kiln_dims *dims, const polynomial *p, kiln_dim x, int count,
+                          int depth) {
+  polynomial a = {.known = p->known}, b = {.known = p->known};
+  int64_t least, most;
+  kiln__dim_range_of_atom(dims, x, &least, &most);
+  if (least == INT64_MIN) return false;
+  for (int i = 0; i < p->count; i++) {
+    monomial m = p->terms[i];
+    const int at = m.count >= count ? find_factor(&m, x) : -1;
+    if (at >= 0) {
+      drop_factor(&m, at);
+      add(&a, &m);
+      b.known &= kiln_checked_mul_i64(m.coefficient, least, &m.coefficient);
+    }
+    add(&b, &m);
+  }
+  return is_natural_in_parts(dims, &a, depth - 1) && is_natural_in_parts(dims, &b, depth - 1);
+}
+static bool is_natural_in_parts(const kiln_dims *dims, const polynomial *p, int depth) {
+  if (has_natural_bounds(dims, *p)) return true;
+  for (int i = 0; depth > 0 && i < p->count; i++) {
+    const monomial *m = &p->terms[i];
+    for (int k = 0; m->count > 1 && k < m->count; k++) {
+      bool is_first = true; /* of the terms that have this factor */
+      for (int j = 0; j < i; j++)
+        is_first &= p->terms[j].count < 2 || find_factor(&p->terms[j], m->factors[k]) < 0;
+      if (is_first && (is_natural_by(dims, p, m->factors[k], 2, depth) ||
+                       is_natural_by(dims, p, m->factors[k], 1, depth)))
+        return true;
+    }
+  }
+  return false;
+}
+
+/* By ranges and coefficients alone. */
+static bool is_natural_alone(const kiln_dims *dims, kiln_sum a) {
+  enum { DEPTH = 2 };
+  int64_t least, most;
+  if (!kiln_sum_range(dims, a, &least, &most)) return false;
+  if (least >= 0 || a.count == 0) return least >= 0;
+  polynomial p = {.known = true};
+  add_sum(dims, &p, (monomial){.coefficient = 1}, &a);
+  return is_natural_in_parts(dims, &p, DEPTH);
 }
 
 /* How often the fact has to be taken from the sum so that one of its terms is gone; 0: never. */
