@@ -220,11 +220,16 @@ static bool grant(finder *f, const kiln_dim_wishes *wishes) {
     const kiln_dim_order order = wishes->all[i];
     const uint64_t symbols =
         kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
-    if (symbols & ~bound ||
-        !kiln__symbols_hold(f->region.symbols, f->region.pass->scratch, order) ||
-        !kiln_dims_assume(dims, order))
+    if (symbols & ~bound || !kiln__symbols_hold(f->region.symbols, f->region.pass->scratch, order))
       continue;
-    checks->orders[checks->order_count++] = order;
+    const int weaker = kiln_dims_weaker(dims, order);
+    if (weaker >= 0) { /* whoever goes back keeps the stronger one */
+      kiln_dims_assume_at(dims, weaker, order);
+      checks->orders[weaker] = order;
+    } else {
+      if (!kiln_dims_assume(dims, order)) continue;
+      checks->orders[checks->order_count++] = order;
+    }
     any = true;
   }
   return any;
@@ -359,7 +364,10 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
   }
   if (!has_room(&f->region.checks)) return false;
   kiln_symbols *s = f->region.symbols;
+  const int orders = f->region.checks.order_count;
   if (!s || retype(f, body, types, &known)) return true;
+  kiln_dims_forget(dims_of(f), orders); /* of symbols that may be others soon */
+  f->region.checks.order_count = orders;
   if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first) ||
       !has_room(&f->region.checks))
     return false;

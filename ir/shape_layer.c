@@ -37,6 +37,9 @@ static kiln_dim windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stri
     const int64_t reach = dilation * (size - 1) + 1, rest = ceil_mode ? stride - 1 : 0;
     /* Else the last window may begin in the zeros behind, and is none. */
     if (ceil_mode && padding + stride > reach) return KILN_DIM_UNKNOWN;
+    /* Where no window fits, the operator raises. */
+    if (!kiln_dims_prove(dims, kiln_sum_number(reach - 2 * padding), kiln_sum_of(dims, in)))
+      return KILN_DIM_UNKNOWN;
     const kiln_sum more = kiln_sum_number(2 * padding - reach + rest);
     const kiln_sum steps =
         kiln_sum_divided(dims, kiln_sum_plus(kiln_sum_of(dims, in), more), stride);
@@ -97,8 +100,10 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
       if (all) {
         const int64_t rest = dilation * (size - 1) + more + 1 - stride - 2 * padding;
         const kiln_sum steps = kiln_sum_times(kiln_sum_of(q->dims, in), stride);
-        out = kiln_sum_dim(q->dims, kiln_sum_plus(steps, kiln_sum_number(rest)));
+        const kiln_sum all_of = kiln_sum_plus(steps, kiln_sum_number(rest));
+        out = kiln_sum_dim(q->dims, all_of);
         if (kiln_dim_is_number(in) && out <= 0) return false;
+        if (!kiln_dims_prove(q->dims, kiln_sum_number(1), all_of)) out = KILN_DIM_UNKNOWN;
       }
     } else {
       out = windows(q->dims, in, size, stride, padding, dilation, false);

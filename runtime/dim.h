@@ -105,6 +105,10 @@ enum { KILN_DIMS_ASSUMED = 8 };
 /* What a guard asks for: proofs in this table take it for granted until it is forgotten, all but
  * the first `count`. False where there are KILN_DIMS_ASSUMED already. */
 bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order);
+/* The first that follows from this one (3 <= s0 from 3 <= s0 - 2), in whose place it may be taken
+ * for granted; -1: none does. */
+int kiln_dims_weaker(const kiln_dims *dims, kiln_dim_order order);
+void kiln_dims_assume_at(kiln_dims *dims, int index, kiln_dim_order order);
 void kiln_dims_forget(kiln_dims *dims, int count);
 int kiln_dims_assumed(const kiln_dims *dims);
 kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index);

@@ -7,6 +7,21 @@
 
 /* -- For granted -- */
 
+static kiln_sum room_of(const kiln_dims *dims, kiln_dim_order order) {
+  return kiln_sum_minus(kiln_sum_of(dims, order.more), kiln_sum_of(dims, order.less));
+}
+
+int kiln_dims_weaker(const kiln_dims *dims, kiln_dim_order order) {
+  const kiln_sum room = room_of(dims, order);
+  for (int i = 0; i < dims->assumed.count; i++) {
+    const kiln_sum apart = kiln_sum_minus(room_of(dims, dims->assumed.data[i]), room);
+    if (apart.known && apart.count == 0 && apart.constant >= 0) return i;
+  }
+  return -1;
+}
+void kiln_dims_assume_at(kiln_dims *dims, int index, kiln_dim_order order) {
+  dims->assumed.data[index] = order;
+}
 bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order) {
   if (dims->assumed.count == KILN_DIMS_ASSUMED) return false;
   kiln_vec_push(dims->arena, &dims->assumed, order);

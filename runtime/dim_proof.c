@@ -216,7 +216,7 @@ static bool is_natural_in_parts(const kiln_dims *dims, const polynomial *p, int 
 
 /* By ranges and coefficients alone. */
 static bool is_natural_alone(const kiln_dims *dims, kiln_sum a) {
-  enum { DEPTH = 2 };
+  enum { DEPTH = 1 };
   int64_t least, most;
   if (!kiln_sum_range(dims, a, &least, &most)) return false;
   if (least >= 0 || a.count == 0) return least >= 0;

@@ -1,6 +1,7 @@
 /* schedule_run_rules.c: how each nest runs: its vectors, what is unrolled, which loops are cut
  * among threads. Tiles are chosen before (schedule_rules.c). */
 #include "codegen/loop/schedule.h"
+#include "runtime/dim_program.h"
 #include "runtime/kernel_shape.h"
 
 /* A nest as the rules see it. */
@@ -71,6 +72,35 @@ static bool wants_single(const look *l, int lanes) {
           (columns < lanes && columns < NARROW && count <= KILN_REDUCE_LANES));
 }
 
+/* -- Borders -- */
+
+/* Iterations of the nest's loops, a symbol being TYPICAL. */
+static double iterations_of(const kiln_loop_fn *fn, const kiln_loop_nest *nest, kiln_arena *arena) {
+  enum { TYPICAL = 64 };
+  const kiln_dim_program *p = kiln_dim_program_create(arena, fn->dims, nest->extents, nest->rank);
+  int64_t *symbols = KILN_NEW_ARRAY(arena, int64_t, p->symbol_count + 1);
+  int64_t *room = KILN_NEW_ARRAY(arena, int64_t, kiln_dim_program_room(p) + 1);
+  int64_t extents[KILN_LOOP_MAX_RANK];
+  double count = 1;
+  for (int i = 0; i < p->symbol_count; i++) symbols[i] = TYPICAL;
+  if (!kiln_dim_program_run(p, symbols, room, extents)) return 0;
+  for (int d = 0; d < nest->rank; d++) count *= (double)extents[d];
+  return count;
+}
+
+/* Whether the nest has a small part of what another one of its kernel does: the border of a
+ * picture, whose windows are cut. Vectors of it are not worth compiling. */
+static bool is_border(const kiln_loop_fn *fn, int number, kiln_arena *arena) {
+  enum { PART = 12 };
+  double most = 0;
+  for (int n = 0; n < fn->nests.count; n++) {
+    if (fn->nests.data[n]->rank == 0) continue;
+    const double count = iterations_of(fn, fn->nests.data[n], arena);
+    if (count > most) most = count;
+  }
+  return iterations_of(fn, fn->nests.data[number], arena) * PART <= most;
+}
+
 static void choose_vectors(const look *l, bool has_loops) {
   const kiln_loop_nest *nest = l->nest;
   kiln_schedule_nest *s = l->s;
@@ -91,6 +121,7 @@ static void choose_vectors(const look *l, bool has_loops) {
 
 /* -- Panels of nests that transpose -- */
 
+enum { BORDERED = 2 }; /* nests of a kernel of which some may be borders */
 enum { PAGE = 4096 }; /* from which places on a first cache looks alike */
 
 static int64_t greatest_divisor(int64_t a, int64_t b) { return b ? greatest_divisor(b, a % b) : a; }
@@ -451,6 +482,7 @@ void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_ma
     choose_unrolls(&l, arena);
   } else if (l.nest->rank > 0) {
     const step inner = look_at_step(&l, arena);
+    if (l.fn->nests.count > BORDERED && is_border(l.fn, number, arena)) s->lanes = 1;
     if (!s->panel) narrow_vectors(&l, &inner);
     if (!s->panel) widen_vectors(&l, &inner);
     s->unroll = unroll_rows(&l, &inner);
