@@ -9,6 +9,7 @@
 #include "base/job_lock.h"
 #include "runtime/half.h"
 #include "runtime/kernels/heavy/winograd.h"
+#include "runtime/kernels/pointwise/iter.h"
 
 /* -- Copies -- */
 
@@ -122,6 +123,17 @@ static int64_t size_from(const kiln_kernel_pack *pack) {
   return pack->rounds ? (int64_t)sizeof(float) : pack->item_size;
 }
 
+/* Planes become pixels in blocks of lines, for planes often lie a power of two apart: of FEW_PLANES
+ * and as many pixels on. */
+enum { FEW_PLANES = 4 };
+static void turn_rows(const kiln_kernel_pack *pack, const void *from, void *to, int64_t count,
+                      int64_t columns) {
+  const int64_t size = pack->item_size;
+  if (columns < pack->panel) memset(to, 0, (size_t)(count * pack->panel * size));
+  kiln__turn((char *)to + pack->columns_before * size, pack->panel * size, from,
+             pack->column * size, columns, count, size);
+}
+
 static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, int64_t count,
                       int64_t step, int64_t columns) {
   if (pack->rounds && pack->item_size == 2) {
@@ -130,6 +142,11 @@ static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, 
   }
   if (pack->rounds) {
     round_rows_in_f32(pack, from, to, count, step, columns);
+    return;
+  }
+  if (step == 1 && pack->column > 1 && pack->columns_between == 0 && columns >= FEW_PLANES &&
+      count >= FEW_PLANES) {
+    turn_rows(pack, from, to, count, columns);
     return;
   }
   switch (pack->item_size) {
