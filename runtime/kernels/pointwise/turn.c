@@ -10,7 +10,7 @@
 
 #include "runtime/kernels/pointwise/iter.h"
 
-enum { LINE = 64, PAST_CACHES = 32 << 20 };
+enum { LINE = 64, AHEAD = 2, PAST_CACHES = 32 << 20 };
 
 typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -85,6 +85,8 @@ void kiln__turn(char *to, int64_t to_step, const char *from, int64_t from_step, 
         turn_part(result, to_step, source, from_step, high, wide, item);
         continue;
       }
+      for (int64_t k = 0; k < side; k++) /* too many streams for the CPU to follow */
+        __builtin_prefetch(source + k * from_step + AHEAD * LINE);
       if (item == 4) {
         for (int64_t k = 0; k < side; k += 4)
           turn_quads(block + k * item, source + k * from_step, from_step);
