@@ -58,10 +58,11 @@ static bool has_choice(const kiln_block *block) {
 /* -- Claims -- */
 
 static void set_aside_value(ranker *r, kiln_ir_value *v) {
-  if (!kiln_type_is_tensor(v->type) || !v->type->detail) return;
+  const kiln_type *plain = kiln_type_unshaped(r->pass->graph->types, v->type);
+  if (plain == v->type) return; /* tuples of tensors have claims too */
   kiln_vec_push(r->pass->scratch, &r->values, v);
   kiln_map_set_ptr(&r->claims, v, (void *)(uintptr_t)v->type);
-  v->type = kiln_type_unshaped(r->pass->graph->types, v->type);
+  v->type = plain;
 }
 static void set_aside(ranker *r, kiln_block *block) {
   for (int i = 0; i < block->param->output_count; i++) set_aside_value(r, block->param->outputs[i]);
@@ -97,7 +98,8 @@ static bool is_written(const ranker *r, const kiln_ir_value *v) {
 /* Lets the check ask for the rank, the dtype and the device that the profile claims. */
 static void add_source(ranker *r, kiln_ir_value *v) {
   const kiln_type *claimed = kiln_map_find_ptr(&r->claims, v);
-  const kiln_tensor_detail *claim = claimed ? claimed->detail : NULL;
+  const kiln_tensor_detail *claim =
+      claimed && kiln_type_is_tensor(claimed) ? claimed->detail : NULL;
   if (!claim || claim->rank < 0 || claim->undefined != 0 || claim->dtype == KILN_DTYPE_NONE ||
       r->sources.values.count == MAX_CHECKS || is_written(r, v))
     return;

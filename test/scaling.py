@@ -669,6 +669,7 @@ IR_HEAD = '''graph(%x : {F}, %c : bool, %k : int):
   %one : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
   %no : bool = prim::Constant[value=0]()
+  %text : str = prim::Constant[value="no"]()
   %t0 : {F} = aten::clone(%x, %none)
 '''
 IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
@@ -689,6 +690,22 @@ IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
       -> (%r{i})
     block1():
       -> (%f{i})
+  %g{i} : Tensor[] = prim::ListConstruct()
+  %h{i} : Tensor[] = aten::append(%g{i}, %f{i})
+  %j{i} : Tensor = aten::cat(%g{i}, %one)
+  %o{i} : int = aten::dim(%v{i})
+  %s{i} : bool = aten::eq(%o{i}, %one)
+  %i{i} : Tensor = prim::If(%s{i})
+    block0():
+      -> (%j{i})
+    block1():
+       = prim::RaiseException(%text, %text)
+      -> (%j{i})
+  %k{i} : Tensor = prim::If(%s{i})
+    block0():
+      -> (%i{i})
+    block1():
+      -> (%m{i})
   %t{j} : {F} = aten::mul(%q{i}, %v{i})
 '''
 
@@ -701,8 +718,19 @@ def ir_text(n):
 
 # Each pass behind those that make what it works on.
 PASSES = """inline lower_simple_tuples constant_propagation constant_pooling cse dce peephole canonicalize_ops
+    flatten_raises remove_list_mutation specialize_types,guard_ranks
     decompose_composites remove_tensor_mutation insert_profile_nodes remove_profile_nodes specialize_types decompose_ops fuse_groups
     fuse_groups,guard_regions fuse_groups,guard preoptimize noopt simple optimize""".split()
+
+
+def grown_list(n):
+    """A list that is read as often as it grows."""
+    part = '  %a{i} : Tensor[] = aten::append(%l, %x)\n  %n{i} : int = aten::len(%l)\n'
+    return ('graph(%x : Tensor):\n  %l : Tensor[] = prim::ListConstruct()\n' +
+            ''.join(part.format(i=i) for i in range(n)) + '  return (%l)\n')
+
+
+GROWTH['passes: a list that grows'] = (lambda n: passes(grown_list(n), 'simple'), 2000)
 
 
 def add_pass(names):
