@@ -669,7 +669,6 @@ IR_HEAD = '''graph(%x : {F}, %c : bool, %k : int):
   %one : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
   %no : bool = prim::Constant[value=0]()
-  %text : str = prim::Constant[value="no"]()
   %t0 : {F} = aten::clone(%x, %none)
 '''
 IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
@@ -690,22 +689,6 @@ IR_PART = '''  %n{i} : int = prim::Constant[value={i}]()
       -> (%r{i})
     block1():
       -> (%f{i})
-  %g{i} : Tensor[] = prim::ListConstruct()
-  %h{i} : Tensor[] = aten::append(%g{i}, %f{i})
-  %j{i} : Tensor = aten::cat(%g{i}, %one)
-  %o{i} : int = aten::dim(%v{i})
-  %s{i} : bool = aten::eq(%o{i}, %one)
-  %i{i} : Tensor = prim::If(%s{i})
-    block0():
-      -> (%j{i})
-    block1():
-       = prim::RaiseException(%text, %text)
-      -> (%j{i})
-  %k{i} : Tensor = prim::If(%s{i})
-    block0():
-      -> (%i{i})
-    block1():
-      -> (%m{i})
   %t{j} : {F} = aten::mul(%q{i}, %v{i})
 '''
 
