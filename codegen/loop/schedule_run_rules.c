@@ -91,14 +91,14 @@ static double iterations_of(const kiln_loop_fn *fn, const kiln_loop_nest *nest, 
 /* Whether the nest has a small part of what another one of its kernel does: the border of a
  * picture, whose windows are cut. Vectors of it are not worth compiling. */
 static bool is_border(const kiln_loop_fn *fn, int number, kiln_arena *arena) {
-  enum { PART = 12 };
+  const double part = 12;
   double most = 0;
   for (int n = 0; n < fn->nests.count; n++) {
     if (fn->nests.data[n]->rank == 0) continue;
     const double count = iterations_of(fn, fn->nests.data[n], arena);
     if (count > most) most = count;
   }
-  return iterations_of(fn, fn->nests.data[number], arena) * PART <= most;
+  return iterations_of(fn, fn->nests.data[number], arena) * part <= most;
 }
 
 static void choose_vectors(const look *l, bool has_loops) {
