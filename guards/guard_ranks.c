@@ -34,14 +34,11 @@ typedef struct ranker {
 
 /* -- Whether there is something to decide -- */
 
-static bool raises(const kiln_block *block) {
-  return block->last && kiln_node_is(block->last, KILN_OP_prim_RaiseException);
-}
-
 /* More than a check, which a region decides. */
 static bool is_choice(const kiln_node *n) {
   if (!kiln_node_is(n, KILN_OP_prim_If)) return false;
-  const bool checks = n->output_count == 0 && (raises(n->blocks[0]) || raises(n->blocks[1]));
+  const bool checks =
+      n->output_count == 0 && (kiln_block_raises(n->blocks[0]) || kiln_block_raises(n->blocks[1]));
   return !checks && !kiln_ir_value_constant(kiln_node_input(n, 0)) &&
          !kiln_node_is_type_check(kiln_node_input(n, 0)->node);
 }
@@ -57,38 +54,31 @@ static bool has_choice(const kiln_block *block) {
 
 /* -- Claims -- */
 
-static void set_aside_value(ranker *r, kiln_ir_value *v) {
-  const kiln_type *plain = kiln_type_unshaped(r->pass->graph->types, v->type);
-  if (plain == v->type) return; /* tuples of tensors have claims too */
-  kiln_vec_push(r->pass->scratch, &r->values, v);
-  kiln_map_set_ptr(&r->claims, v, (void *)(uintptr_t)v->type);
-  v->type = plain;
-}
-static void set_aside(ranker *r, kiln_block *block) {
-  for (int i = 0; i < block->param->output_count; i++) set_aside_value(r, block->param->outputs[i]);
+/* Every value but constants. */
+static void visit(ranker *r, kiln_block *block, void (*fn)(ranker *r, kiln_ir_value *v)) {
+  for (int i = 0; i < block->param->output_count; i++) fn(r, block->param->outputs[i]);
   for (kiln_node *n = block->first; n; n = n->next) {
     if (kiln_node_is(n, KILN_OP_prim_Constant)) continue;
-    for (int i = 0; i < n->output_count; i++) set_aside_value(r, n->outputs[i]);
-    for (int b = 0; b < n->block_count; b++) set_aside(r, n->blocks[b]);
+    for (int i = 0; i < n->output_count; i++) fn(r, n->outputs[i]);
+    for (int b = 0; b < n->block_count; b++) visit(r, n->blocks[b], fn);
   }
+}
+
+/* What was inferred, or claimed. */
+static void forget(ranker *r, kiln_ir_value *v) {
+  v->type = kiln_type_unshaped(r->pass->graph->types, v->type);
+}
+/* Tuples of tensors have claims too. */
+static void set_aside(ranker *r, kiln_ir_value *v) {
+  const kiln_type *claim = v->type;
+  forget(r, v);
+  if (v->type == claim) return;
+  kiln_vec_push(r->pass->scratch, &r->values, v);
+  kiln_map_set_ptr(&r->claims, v, (void *)(uintptr_t)claim);
 }
 static void restore(ranker *r) {
   for (int i = 0; i < r->values.count; i++)
     r->values.data[i]->type = kiln_map_find_ptr(&r->claims, r->values.data[i]);
-}
-
-/* Forgets what was inferred. */
-static void forget(kiln_graph *graph, kiln_block *block) {
-  for (int i = 0; i < block->param->output_count; i++) {
-    kiln_ir_value *v = block->param->outputs[i];
-    v->type = kiln_type_unshaped(graph->types, v->type);
-  }
-  for (kiln_node *n = block->first; n; n = n->next) {
-    if (kiln_node_is(n, KILN_OP_prim_Constant)) continue;
-    for (int i = 0; i < n->output_count; i++)
-      n->outputs[i]->type = kiln_type_unshaped(graph->types, n->outputs[i]->type);
-    for (int b = 0; b < n->block_count; b++) forget(graph, n->blocks[b]);
-  }
 }
 
 static bool is_written(const ranker *r, const kiln_ir_value *v) {
@@ -134,7 +124,7 @@ static void learn_node(ranker *r, kiln_node *n) {
   if (n->op) (void)kiln_shape_infer(n->graph, n);
   for (int i = 0; i < n->output_count; i++) {
     kiln_ir_value *v = n->outputs[i];
-    if (is_written(r, v)) v->type = kiln_type_unshaped(n->graph->types, v->type);
+    if (is_written(r, v)) forget(r, v);
   }
   kiln_numbers_learn(&r->numbers, n);
 }
@@ -293,7 +283,7 @@ kiln_status *kiln_pass_guard_ranks(kiln_pass *pass) {
   if (pass->env->flags.compat == KILN_COMPAT_TORCH || !has_choice(graph->top)) return NULL;
   r.claims = kiln_map_in(pass->scratch);
   r.reads_attributes = !kiln_graph_writes_attributes(kiln_pass_alias(pass), graph);
-  set_aside(&r, graph->top);
+  visit(&r, graph->top, set_aside);
   for (int i = 0; i < kiln_graph_input_count(graph); i++)
     add_source(&r, kiln_graph_input(graph, i));
   kiln_numbers_begin(&r.numbers, graph, pass->scratch);
@@ -302,7 +292,7 @@ kiln_status *kiln_pass_guard_ranks(kiln_pass *pass) {
   kiln_guard_checks checks = {0};
   const bool worth = is_worth(&r);
   if (worth) find_inputs(&r, &checks);
-  forget(graph, graph->top);
+  visit(&r, graph->top, forget);
   kiln_node *fallback = worth && checks.values.count > 0 ? build_fallback(&r) : NULL;
   restore(&r);
   if (!fallback) return NULL;

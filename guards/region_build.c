@@ -160,37 +160,20 @@ static kiln_node *create_check(builder *b) {
 
 /* -- Sizes in groups -- */
 
-static kiln_ir_value *make_int(kiln_node *at, int64_t i) {
-  return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
-}
-/* What the node tells of a tensor whose sizes are numbers; NULL: it tells something else. */
-static kiln_ir_value *make_told(kiln_node *n) {
-  const bool tells_one = kiln_node_is(n, KILN_OP_size_int);
-  if (!tells_one && !kiln_node_is(n, KILN_OP_size) && !kiln_node_is(n, KILN_OP_dim)) return NULL;
-  const kiln_type *type = kiln_node_input(n, 0)->type;
-  int64_t at;
-  if (!kiln_type_is_complete_tensor(type)) return NULL;
-  const int rank = type->detail->rank;
-  if (kiln_node_is(n, KILN_OP_dim)) return make_int(n, rank);
-  if (tells_one) {
-    if (!kiln_ir_value_const_int(kiln_node_input(n, 1), &at)) return NULL;
-    if (at < 0) at += rank;
-    return at >= 0 && at < rank ? make_int(n, type->detail->sizes[at]) : NULL;
-  }
-  kiln_node *list = kiln_node_create_id(n->graph, KILN_OP_prim_ListConstruct);
-  for (int i = 0; i < rank; i++) kiln_node_add_input(list, make_int(n, type->detail->sizes[i]));
-  kiln_node_insert_before(list, n);
-  return kiln_node_add_output(list, kiln_node_output(n, 0)->type);
+static bool tells_sizes(const kiln_node *n) {
+  return (kiln_node_is(n, KILN_OP_size) || kiln_node_is(n, KILN_OP_size_int) ||
+          kiln_node_is(n, KILN_OP_dim)) &&
+         kiln_type_is_complete_tensor(kiln_node_input(n, 0)->type);
 }
 
 /* Sizes that arguments are made of are numbers: what the group reads for them alone it reads no
  * more. */
-static void settle_sizes(kiln_node *group) {
+static void settle_sizes(kiln_pass *pass, kiln_node *group) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   bool any = false;
   for (kiln_node *n = body->top->first, *next; n; n = next) {
     next = n->next;
-    kiln_ir_value *told = make_told(n);
+    kiln_ir_value *told = tells_sizes(n) ? kiln_peephole_try(pass, n) : NULL;
     if (!told) continue;
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), told);
     kiln_node_destroy(n);
@@ -275,7 +258,7 @@ void kiln__region_build(kiln_region *region) {
     move_in(&b, region->parts.data[i]);
     if (!kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup)) continue;
     say_orders(&b, region->parts.data[i]);
-    if (!region->symbols) settle_sizes(region->parts.data[i]);
+    if (!region->symbols) settle_sizes(region->pass, region->parts.data[i]);
   }
   say_symbols(&b);
   for (int i = 0; i < region->parts.count; i++) {

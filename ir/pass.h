@@ -108,6 +108,8 @@ typedef void kiln_numbers_visit(void *user, kiln_ir_value *tensor);
 void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit *visit,
                       void *user);
 
+/* The value that a rule of the pass `peephole` has for the node's result; NULL: none has one. */
+kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node);
 /* Puts what one side of a prim::If does in the node's place; gives what stands there then first. */
 kiln_node *kiln_branch_splice(kiln_node *node, int side);
 

@@ -45,7 +45,7 @@ static kiln_reason check_values(const kiln_fusion *f, kiln_node *n, uint64_t siz
     if (is_list_of_tensors(v) && !is_good_list(f, v)) return KILN_REASON_not_constant;
     /* The profile's type tells what such arguments did, for one value of them. */
     if (kiln__fusion_is_map(n) && !kiln_type_is_tensor(v->type) && !is_list_of_tensors(v) &&
-        !kiln_ir_value_constant(v) && !(i < 64 && (sizes >> i & 1))) {
+        !kiln_ir_value_constant(v) && !kiln__fusion_is_of_sizes(sizes, i)) {
       return KILN_REASON_not_constant;
     }
     kiln_reason reason =

@@ -83,6 +83,9 @@ kiln_reason kiln__fusion_check_tensor(const kiln_ir_value *v);
 /* Inputs of a node, a bit each, that are made of sizes of tensors whose types are known; what the
  * node's group reads for it, inline constants left out; and copies of the nodes that make such an
  * input, whose tensors `map` has (fusion_sizes.c). */
+static inline bool kiln__fusion_is_of_sizes(uint64_t inputs, int i) {
+  return i < 64 && (inputs >> i & 1);
+}
 uint64_t kiln__fusion_find_sizes(const kiln_fusion *f, const kiln_node *n);
 void kiln__fusion_add_reads(const kiln_fusion *f, const kiln_fusion_node *n,
                             kiln_fusion_reads *out);

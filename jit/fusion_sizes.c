@@ -76,7 +76,7 @@ void kiln__fusion_add_reads(const kiln_fusion *f, const kiln_fusion_node *n,
                             kiln_fusion_reads *out) {
   for (int i = 0; i < n->node->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(n->node, i);
-    if (i < 64 && (n->sizes >> i & 1)) {
+    if (kiln__fusion_is_of_sizes(n->sizes, i)) {
       add_sources(f, v, out);
     } else if (!kiln__fusion_is_inline(v)) {
       kiln_vec_push(f->arena, out, v);

@@ -279,9 +279,11 @@ void kiln__schedule_run(kiln_loop_fn *to, kiln_loop_nest *nest, const kiln_sched
 kiln_status *kiln__schedule_number(kiln_cursor *c, const char *word, int64_t most,
                                    int64_t *out) KILN_MUST_USE;
 
-/* schedule_run_rules.c: what it chooses of a nest of which only tiles are said, perhaps. */
+/* schedule_run_rules.c: iterations of the nest that has most of them; 0: there are few nests. */
+double kiln__schedule_most_iterations(const kiln_loop_fn *fn, kiln_arena *arena);
+/* What it chooses of a nest of which only tiles are said, perhaps; `most` is that number. */
 void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_machine *machine,
-                               kiln_arena *arena, kiln_schedule_nest *s);
+                               double most, kiln_arena *arena, kiln_schedule_nest *s);
 /* Elements of a vector where a register holds `lanes` floats: half as many where all numbers of the
  * nest are of 8 bytes. */
 int kiln__schedule_width(const kiln_loop_nest *nest, int lanes);

@@ -39,7 +39,8 @@ static bool complete(mover *m) {
   s->unrolls = NULL;
   s->parallel = 0;
   s->grain = 0;
-  kiln__schedule_choose_run(m->fn, m->number, m->machine, m->arena, s);
+  kiln__schedule_choose_run(m->fn, m->number, m->machine,
+                            kiln__schedule_most_iterations(m->fn, m->arena), m->arena, s);
   return true;
 }
 

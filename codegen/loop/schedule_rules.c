@@ -633,9 +633,10 @@ static kiln_schedule choose_tiles(const kiln_loop_fn *fn, const kiln_machine *ma
 
 void kiln_schedule_complete(const kiln_loop_fn *fn, const kiln_machine *machine,
                             kiln_schedule *schedule, kiln_arena *arena) {
+  const double most = kiln__schedule_most_iterations(fn, arena);
   for (int i = 0; i < schedule->count; i++)
     if (!kiln__schedule_runs(&schedule->nests[i]))
-      kiln__schedule_choose_run(fn, i, machine, arena, &schedule->nests[i]);
+      kiln__schedule_choose_run(fn, i, machine, most, arena, &schedule->nests[i]);
 }
 
 kiln_schedule kiln_schedule_choose(const kiln_loop_fn *fn, const kiln_machine *machine,

@@ -88,17 +88,22 @@ static double iterations_of(const kiln_loop_fn *fn, const kiln_loop_nest *nest, 
   return count;
 }
 
-/* Whether the nest has a small part of what another one of its kernel does: the border of a
- * picture, whose windows are cut. Vectors of it are not worth compiling. */
-static bool is_border(const kiln_loop_fn *fn, int number, kiln_arena *arena) {
-  const double part = 12;
+double kiln__schedule_most_iterations(const kiln_loop_fn *fn, kiln_arena *arena) {
+  enum { FEW = 2 }; /* nests, of which none is a border */
   double most = 0;
-  for (int n = 0; n < fn->nests.count; n++) {
+  for (int n = 0; fn->nests.count > FEW && n < fn->nests.count; n++) {
     if (fn->nests.data[n]->rank == 0) continue;
     const double count = iterations_of(fn, fn->nests.data[n], arena);
     if (count > most) most = count;
   }
-  return iterations_of(fn, fn->nests.data[number], arena) * part <= most;
+  return most;
+}
+
+/* Whether the nest has a small part of what another one of its kernel does: the border of a
+ * picture, whose windows are cut. Vectors of it are not worth compiling. */
+static bool is_border(const look *l, double most, kiln_arena *arena) {
+  const double part = 12;
+  return most > 0 && iterations_of(l->fn, l->nest, arena) * part <= most;
 }
 
 static void choose_vectors(const look *l, bool has_loops) {
@@ -121,7 +126,6 @@ static void choose_vectors(const look *l, bool has_loops) {
 
 /* -- Panels of nests that transpose -- */
 
-enum { BORDERED = 2 }; /* nests of a kernel of which some may be borders */
 enum { PAGE = 4096 }; /* from which places on a first cache looks alike */
 
 static int64_t greatest_divisor(int64_t a, int64_t b) { return b ? greatest_divisor(b, a % b) : a; }
@@ -469,7 +473,7 @@ static void choose_grain(const look *l, bool has_loops) {
 }
 
 void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_machine *machine,
-                               kiln_arena *arena, kiln_schedule_nest *s) {
+                               double most, kiln_arena *arena, kiln_schedule_nest *s) {
   const look l = {.fn = fn,
                   .nest = fn->nests.data[number],
                   .m = machine,
@@ -482,7 +486,7 @@ void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_ma
     choose_unrolls(&l, arena);
   } else if (l.nest->rank > 0) {
     const step inner = look_at_step(&l, arena);
-    if (l.fn->nests.count > BORDERED && is_border(l.fn, number, arena)) s->lanes = 1;
+    if (is_border(&l, most, arena)) s->lanes = 1;
     if (!s->panel) narrow_vectors(&l, &inner);
     if (!s->panel) widen_vectors(&l, &inner);
     s->unroll = unroll_rows(&l, &inner);

@@ -9,10 +9,6 @@
  * KILN_COMPAT=torch. */
 #include "ir/pass.h"
 
-static bool raises(const kiln_block *block) {
-  return block->last && kiln_node_is(block->last, KILN_OP_prim_RaiseException);
-}
-
 static void flatten(kiln_node *node, int side) {
   kiln_block *stays = node->blocks[side];
   for (int i = node->output_count - 1; i >= 0; i--) {
@@ -33,8 +29,10 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->last, *previous; n; n = previous) {
     previous = n->prev;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
-    if (!kiln_node_is(n, KILN_OP_prim_If) || raises(n->blocks[0]) == raises(n->blocks[1])) continue;
-    const int side = raises(n->blocks[0]) ? 1 : 0;
+    if (!kiln_node_is(n, KILN_OP_prim_If) ||
+        kiln_block_raises(n->blocks[0]) == kiln_block_raises(n->blocks[1]))
+      continue;
+    const int side = kiln_block_raises(n->blocks[0]) ? 1 : 0;
     if (n->output_count == 0 && !n->blocks[side]->first) continue;
     flatten(n, side);
     pass->changed = true;

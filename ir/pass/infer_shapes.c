@@ -13,13 +13,10 @@ static void set_type(kiln_pass *pass, kiln_ir_value *value, const kiln_type *typ
   pass->changed = true;
 }
 
-static bool raises(const kiln_block *block) {
-  return block->last && kiln_node_is(block->last, KILN_OP_prim_RaiseException);
-}
-
 /* Results of an undecided branch have a type where both sides agree, or one only raises. */
 static void join_branches(kiln_pass *pass, kiln_node *node) {
-  bool first_raises = raises(node->blocks[0]), second_raises = raises(node->blocks[1]);
+  bool first_raises = kiln_block_raises(node->blocks[0]),
+       second_raises = kiln_block_raises(node->blocks[1]);
   for (int i = 0; i < node->output_count; i++) {
     const kiln_type *a = kiln_block_output(node->blocks[0], i)->type;
     const kiln_type *b = kiln_block_output(node->blocks[1], i)->type;

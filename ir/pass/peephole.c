@@ -256,7 +256,7 @@ static kiln_ir_value *known_size(const trial *t) {
 static kiln_ir_value *known_sizes(const trial *t) {
   const kiln_type *type = input(t, 0)->type;
   if (!kiln_type_is_complete_tensor(type)) return NULL;
-  kiln_node *list = kiln_node_create_id(t->pass->graph, KILN_OP_prim_ListConstruct);
+  kiln_node *list = kiln_node_create_id(t->node->graph, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < type->detail->rank; i++) {
     kiln_node_add_input(list, make_int(t->node, type->detail->sizes[i]));
   }
@@ -411,7 +411,7 @@ static kiln_ir_value *bool_if(kiln_node *node) {
   return same ? kiln_node_input(node, 0) : NULL;
 }
 
-static kiln_ir_value *apply_rules(kiln_pass *pass, kiln_node *node) {
+kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_prim_If)) return bool_if(node);
   if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
   const int id = node->op->id;
@@ -442,7 +442,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
       if (unpack_of_list(pass, n)) pass->changed = true;
       continue;
     }
-    kiln_ir_value *value = apply_rules(pass, n);
+    kiln_ir_value *value = kiln_peephole_try(pass, n);
     if (!value) continue;
     pass->changed = true;
     if (value->node == n) continue; /* rewritten in place */
