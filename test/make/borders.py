@@ -5,9 +5,6 @@ Run from the root of the project: python3 test/make/borders.py
 Images that may lie with zeros around them: padding of 1, 2 and 3, steps of 1 and 2, two images at once, widths
 from 28 pixels on and below; and images that somebody else reads too, or whose windows have gaps or no padding.
 """
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -60,21 +57,9 @@ class Model(torch.nn.Module):
 Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(3)
-folder = pathlib.Path("test/data/own/borders")
-folder.mkdir(parents=True, exist_ok=True)
 model = Model().eval()
 for parameter in model.parameters():
     parameter.requires_grad_(False)
-torch.jit.script(model).save(str(folder / "model.pt"))
 shapes = ((1, 3, 64, 64), (2, 3, 70, 83), (1, 3, 40, 30))
-for i, shape in enumerate(shapes):
-    inputs = (torch.randn(shape),)
-    torch.save(inputs, folder / f"inputs_{i}.pt")
-    with torch.no_grad():
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-case = {
-    "name": "borders", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-6, "kind": "script",
-    "stateful": False, "note": "convolutions of one channel at a time behind others",
-}
-(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+neutral.save_case("borders", model, ((torch.randn(shape),) for shape in shapes),
+                  "convolutions of one channel at a time behind others")

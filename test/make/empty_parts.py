@@ -6,9 +6,6 @@ x[:, 2:] of two columns has no element: sums, products, means, softmax, running 
 stands beside other parts; and strides that cross. Sizes come in an order that makes symbols of them before the empty
 ones come.
 """
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -38,19 +35,7 @@ class Model(torch.nn.Module):
 Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(7)
-folder = pathlib.Path("test/data/own/empty_parts")
-folder.mkdir(parents=True, exist_ok=True)
 model = Model().eval()
-torch.jit.script(model).save(str(folder / "model.pt"))
 shapes = ((6, 8), (4, 6), (8, 4), (4, 2), (2, 2), (2, 40), (6, 2), (30, 34))
-for i, shape in enumerate(shapes):
-    inputs = (torch.rand(shape),)
-    torch.save(inputs, folder / f"inputs_{i}.pt")
-    with torch.no_grad():
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-case = {
-    "name": "empty_parts", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-6, "kind": "script",
-    "stateful": False, "note": "parts of tensors that are none for some of the sizes",
-}
-(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+neutral.save_case("empty_parts", model, ((torch.rand(shape),) for shape in shapes),
+                  "parts of tensors that are none for some of the sizes")

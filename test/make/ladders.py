@@ -6,9 +6,6 @@ nn.functional's ladders (if x.dim() == 4: .. elif x.dim() == 3: .. else: raise) 
 those of other tensors, or made of them; features that are gathered in a list and read in between. Pictures with and
 without batch take turns, so that what was compiled for one rank meets the other, and sizes change.
 """
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -59,20 +56,8 @@ class Model(torch.nn.Module):
 Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(11)
-folder = pathlib.Path("test/data/own/ladders")
-folder.mkdir(parents=True, exist_ok=True)
 model = Model().eval()
-torch.jit.script(model).save(str(folder / "model.pt"))
 shapes = ((1, 3, 8, 12), (1, 3, 8, 12), (2, 3, 9, 7), (3, 8, 8), (1, 3, 5, 16), (3, 6, 10), (1, 3, 16, 6), (2, 3, 9, 7),
           (3, 8, 8), (1, 3, 2, 3))
-for i, shape in enumerate(shapes):
-    inputs = (torch.rand(shape),)
-    torch.save(inputs, folder / f"inputs_{i}.pt")
-    with torch.no_grad():
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-case = {
-    "name": "ladders", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-6, "kind": "script",
-    "stateful": False, "note": "branches that ranks decide, lists that grow, sizes of others",
-}
-(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+neutral.save_case("ladders", model, ((torch.rand(shape),) for shape in shapes),
+                  "branches that ranks decide, lists that grow, sizes of others")

@@ -1,6 +1,8 @@
 """Runs model source under a neutral file name, so that archives hold no path of the machine."""
+import json
 import linecache
 import os
+import pathlib
 import sys
 import types
 
@@ -17,3 +19,24 @@ def define(source, name="model.py", scope=None):
     sys.modules[module.__name__] = module
     exec(compile(source, name, "exec"), module.__dict__)
     return module
+
+
+def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6):
+    """Writes test/data/own/name: the scripted model, and of each call its inputs and what PyTorch gives."""
+    import torch
+
+    folder = pathlib.Path("test/data/own") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.jit.script(model).save(str(folder / "model.pt"))
+    count = 0
+    for inputs in calls:
+        torch.save(inputs, folder / f"inputs_{count}.pt")
+        with torch.no_grad():
+            torch.save(model(*inputs), folder / f"expected_{count}.pt")
+        count += 1
+    case = {
+        "name": name, "category": "own", "producer": f"torch {torch.__version__}",
+        "method": "forward", "n_cases": count, "rtol": rtol, "atol": atol, "kind": "script",
+        "stateful": False, "note": note,
+    }
+    (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")

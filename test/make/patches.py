@@ -5,9 +5,6 @@ Run from the root of the project: python3 test/make/patches.py
 Patches of a picture as rows, as MobileViT has them, and back; windows that overlap, with steps and between;
 with a border, which no kernel has; differences of neighbours; tensors that are broadcast to each other.
 """
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -39,21 +36,9 @@ class Model(torch.nn.Module):
 Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(0)
-folder = pathlib.Path("test/data/own/patches")
-folder.mkdir(parents=True, exist_ok=True)
 model = Model().eval()
 for parameter in model.parameters():
     parameter.requires_grad_(False)
-torch.jit.script(model).save(str(folder / "model.pt"))
 shapes = ((2, (8, 1)), (1, (12,)), (3, (3, 8, 12)), (2, (1, 1)))
-for i, (batch, other) in enumerate(shapes):
-    inputs = (torch.randn(batch, 3, 8, 12), torch.randn(other))
-    torch.save(inputs, folder / f"inputs_{i}.pt")
-    with torch.no_grad():
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-case = {
-    "name": "patches", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "windows as columns and back, differences, broadcasting",
-}
-(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+neutral.save_case("patches", model, ((torch.randn(batch, 3, 8, 12), torch.randn(other)) for batch, other in shapes),
+                  "windows as columns and back, differences, broadcasting", atol=1e-5)

@@ -6,9 +6,6 @@ Cells written as loops, whose products may be made for all steps at once; and lo
 comes in is written on the way, the product is written or given out, the weight is another one in each step,
 the loop ends early, goes backwards, or has more steps than there are. One step, none, and many rows too.
 """
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -101,21 +98,9 @@ class Model(torch.nn.Module):
 Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(0)
-folder = pathlib.Path("test/data/own/steps")
-folder.mkdir(parents=True, exist_ok=True)
 model = Model().eval()
 for parameter in model.parameters():
     parameter.requires_grad_(False)
-torch.jit.script(model).save(str(folder / "model.pt"))
 shapes = ((5, 1, 9), (5, 1, 3), (7, 3, 7), (1, 1, 1), (4, 20, 4), (0, 2, 0), (3, 0, 3), (2, 16, 2))
-for i, (steps, rows, limit) in enumerate(shapes):
-    inputs = (torch.randn(steps, rows, 6), limit)
-    torch.save(inputs, folder / f"inputs_{i}.pt")
-    with torch.no_grad():
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-case = {
-    "name": "steps", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(shapes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "loops whose steps multiply what comes in by a weight",
-}
-(folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")
+neutral.save_case("steps", model, ((torch.randn(steps, rows, 6), limit) for steps, rows, limit in shapes),
+                  "loops whose steps multiply what comes in by a weight", atol=1e-5)
