@@ -65,9 +65,10 @@ struct kiln__rows {
 };
 /* Which dimensions those are: all; the ones that argument 1 or argument 2 names (a number, a list;
  * all where it is None); as many last ones as argument 1 has numbers; those behind the channels;
- * the same with each of the channels' groups, of which argument 1 is the number; all of a loss
- * whose argument 2 asks for a sum or mean; of a scan the one that argument 1 names; those of an
- * adaptive pool whose argument 1 asks for one element; those of a pool of one window. */
+ * the same with each of the channels' groups, of which argument 1 is the number; the last; all but
+ * the one that argument 2 names, or, where it is -1, all; all of a loss whose argument `reduction`
+ * asks for a sum or mean; of a scan the one that argument 1 names; those of an adaptive pool whose
+ * argument 1 asks for one element; those of a pool of one window. */
 typedef enum kiln__rows_dims {
   KILN__ROWS_all,
   KILN__ROWS_named,
@@ -75,6 +76,9 @@ typedef enum kiln__rows_dims {
   KILN__ROWS_last,
   KILN__ROWS_inner,
   KILN__ROWS_groups,
+  KILN__ROWS_row,
+  KILN__ROWS_others,
+  KILN__ROWS_others_or_all,
   KILN__ROWS_loss,
   KILN__ROWS_scan,
   KILN__ROWS_pool,

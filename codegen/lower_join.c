@@ -130,6 +130,21 @@ KILN__LOWER(vstack) {
   return d->rank == 1 ? pile(l, node, list, 0, map) : join(l, node, list, 0, map);
 }
 
+/* Of vectors each is a column. */
+KILN__LOWER(column_stack) {
+  const kiln_node *list = list_of(l, node);
+  const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
+  if (!d || map->rank != 2) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return d->rank == 1 ? pile(l, node, list, 1, map) : join(l, node, list, 1, map);
+}
+/* Of matrices each is a slice of a third dimension. */
+KILN__LOWER(dstack) {
+  const kiln_node *list = list_of(l, node);
+  const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
+  if (!d || d->rank < 2 || map->rank < 3) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return d->rank == 2 ? pile(l, node, list, 2, map) : join(l, node, list, 2, map);
+}
+
 /* -- Padding -- */
 
 static int padding_value(kiln__lowering *l, const kiln_node *node, int i) {
@@ -199,6 +214,7 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
 
 KILN__LOWER(constant_pad_nd) { return pad(l, node, map, 2, CONSTANT); }
 KILN__LOWER(reflection_pad) { return pad(l, node, map, 0, REFLECT); }
+KILN__LOWER(pad_circular) { return pad(l, node, map, 0, CIRCULAR); }
 KILN__LOWER(replication_pad) { return pad(l, node, map, 0, REPLICATE); }
 KILN__LOWER(pad) {
   static const struct {

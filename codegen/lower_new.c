@@ -34,6 +34,13 @@ NEW(zeros) { return number(l, node, 0); }
 NEW(ones) { return number(l, node, 1); }
 NEW(full) { return argument(l, node, 1); }
 NEW(new_full) { return argument(l, node, 2); }
+/* A number in another tensor's place; a tensor of one element, too. */
+KILN__LOWER(fill) {
+  if (!kiln__lower_is_tensor(node, 1)) return argument(l, node, 1);
+  const kiln_tensor_detail *value = kiln_node_input(node, 1)->type->detail;
+  if (!value || value->rank != 0) return kiln__lower_refuse(l, KILN_REASON_raises);
+  return kiln__lower_input(l, node, 1, map, kiln__lower_result_dtype(node, 0));
+}
 
 /* -- Numbers of places -- */
 

@@ -68,6 +68,12 @@ ACTIVATION(softplus, FLOATS, 2,
                   OP2(div, OP1(log1p, OP1(exp, OP2(mul, x, K(p[0])))), K(p[0]))))
 ACTIVATION(log_sigmoid, FLOATS, 0,
            OP2(sub, SELECT(OP2(ge, x, K(0)), K(0), x), OP1(log1p, OP1(exp, OP1(neg, OP1(abs, x))))))
+/* The function, and exp(-|x|). */
+KILN__LOWER_EACH(log_sigmoid_forward) {
+  if (output == 0) return kiln__lower_log_sigmoid(l, node, map);
+  const int x = input_of(l, node, map, FLOATS);
+  return x < 0 ? -1 : finish(l, node, OP1(exp, OP1(neg, OP1(abs, x))));
+}
 ACTIVATION(mish, FLOATS, 0,
            OP2(mul, x,
                OP1(tanh, OP2(add, SELECT(OP2(gt, x, K(0)), x, K(0)),

@@ -1,34 +1,19 @@
 /* lower_pointwise.c: arithmetic, comparisons, selection, one-argument functions. Each follows the
  * interpreter's kernel of that name (runtime/kernels/pointwise/pointwise.def) to the bit: the same
  * operations in the same order, in the same promoted type. */
-#include "codegen/lower.h"
+#include "codegen/lower_pointwise.h"
 
 #include <math.h>
 
 #include "runtime/half.h"
 
-#define OP(name, ...) kiln__lower_op(l, KILN_LOOP_##name, __VA_ARGS__)
-#define OP1(name, a) OP(name, a, -1, -1)
-#define OP2(name, a, b) OP(name, a, b, -1)
-#define SELECT(mask, a, b) OP(select, mask, a, b)
-
-/* Input i in `common`; numbers go straight to what is computed in. */
-static int operand(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
-                   kiln_dtype common) {
+int kiln__lower_operand(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
+                        kiln_dtype common) {
   if (kiln__lower_is_tensor(node, i)) {
     int value = kiln__lower_input(l, node, i, map, common);
     return kiln__lower_cast(l, value, kiln__lower_compute(common));
   }
   return kiln__lower_input(l, node, i, map, kiln__lower_compute(common));
-}
-
-static int typed_const(kiln__lowering *l, int like, double value) {
-  return like < 0 ? -1 : kiln__lower_const(l, kiln__lower_dtype_of(l, like), value);
-}
-
-/* Back to the type that the operator rounds to. */
-static int finish(kiln__lowering *l, int value, kiln_dtype common) {
-  return kiln__lower_cast(l, value, common);
 }
 
 /* Input i, a number that is no operand: its dtype must hold it. */
@@ -41,17 +26,11 @@ static int parameter(kiln__lowering *l, const kiln_node *node, int i, const kiln
       return kiln__lower_refuse(l, KILN_REASON_number_too_large);
     }
   }
-  return operand(l, node, i, map, common);
+  return kiln__lower_operand(l, node, i, map, common);
 }
 
-/* The first `count` inputs in their common type, or in the default float type where that is an
- * integer's. Beyond them, and of what is refused, -1. */
-typedef struct operands {
-  kiln_dtype common;
-  int a, b, c;
-} operands;
-static operands inputs(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
-                       int count, bool to_float) {
+operands kiln__lower_operands(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                              int count, bool to_float) {
   operands p = {.a = -1, .b = -1, .c = -1};
   p.common = count > 1 ? kiln__lower_promote(node, 0, count) : kiln__lower_input_dtype(node, 0);
   if (to_float && p.common != KILN_DTYPE_NONE) p.common = kiln_dtype_to_float(p.common);
@@ -59,9 +38,9 @@ static operands inputs(kiln__lowering *l, const kiln_node *node, const kiln__low
     kiln__lower_refuse(l, KILN_REASON_dtype);
     return p;
   }
-  p.a = operand(l, node, 0, map, p.common);
-  if (count > 1) p.b = operand(l, node, 1, map, p.common);
-  if (count > 2) p.c = operand(l, node, 2, map, p.common);
+  p.a = kiln__lower_operand(l, node, 0, map, p.common);
+  if (count > 1) p.b = kiln__lower_operand(l, node, 1, map, p.common);
+  if (count > 2) p.c = kiln__lower_operand(l, node, 2, map, p.common);
   return p;
 }
 
@@ -69,7 +48,7 @@ static operands inputs(kiln__lowering *l, const kiln_node *node, const kiln__low
  * first. */
 static operands two_exact(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                           bool to_float) {
-  operands p = inputs(l, node, map, 2, to_float);
+  operands p = kiln__lower_operands(l, node, map, 2, to_float);
   if (p.b < 0 || !kiln__lower_is_tensor(node, 1)) return p;
   const kiln_tensor_detail *detail = kiln_node_input(node, 1)->type->detail;
   if (detail && detail->rank == 0) {
@@ -107,7 +86,7 @@ KILN__LOWER(sub) {
   return finish(l, OP2(sub, p.a, times_alpha(l, node, map, p.common, p.b)), p.common);
 }
 KILN__LOWER(rsub) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   return finish(l, OP2(sub, p.b, times_alpha(l, node, map, p.common, p.a)), p.common);
 }
 KILN__LOWER(mul) {
@@ -118,26 +97,26 @@ KILN__LOWER(div) {
   operands p = two_exact(l, node, map, true);
   return finish(l, OP2(div, p.a, p.b), p.common);
 }
-#define FLOATING_PAIR(name)                          \
-  KILN__LOWER(name) {                                \
-    operands p = inputs(l, node, map, 2, true);      \
-    return finish(l, OP2(name, p.a, p.b), p.common); \
+#define FLOATING_PAIR(name)                                   \
+  KILN__LOWER(name) {                                         \
+    operands p = kiln__lower_operands(l, node, map, 2, true); \
+    return finish(l, OP2(name, p.a, p.b), p.common);          \
   }
 FLOATING_PAIR(atan2)
 FLOATING_PAIR(copysign)
 KILN__LOWER(maximum) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(or, p.a, p.b) : OP2(max, p.a, p.b), p.common);
 }
 KILN__LOWER(minimum) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   return finish(l, p.common == KILN_DTYPE_BOOL ? OP2(and, p.a, p.b) : OP2(min, p.a, p.b), p.common);
 }
 
 /* Of a number and NaN the number. */
 #define NUMBER_OF_TWO(name, of_bools, beyond)                        \
   KILN__LOWER(name) {                                                \
-    operands p = inputs(l, node, map, 2, false);                     \
+    operands p = kiln__lower_operands(l, node, map, 2, false);       \
     if (p.common == KILN_DTYPE_BOOL) return OP2(of_bools, p.a, p.b); \
     int first = OP2(or, OP2(beyond, p.a, p.b), OP2(ne, p.b, p.b));   \
     return finish(l, SELECT(first, p.a, p.b), p.common);             \
@@ -146,25 +125,25 @@ NUMBER_OF_TWO(fmax, or, gt)
 NUMBER_OF_TWO(fmin, and, lt)
 
 KILN__LOWER(heaviside) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   if (p.common == KILN_DTYPE_BOOL) return OP2(or, p.a, p.b);
-  int zero = typed_const(l, p.a, 0), one = typed_const(l, p.a, 1);
+  int zero = kiln__lower_like(l, p.a, 0), one = kiln__lower_like(l, p.a, 1);
   return finish(l, SELECT(OP2(eq, p.a, zero), p.b, SELECT(OP2(gt, p.a, zero), one, zero)),
                 p.common);
 }
 /* x * log(y), 0 where x is. */
 KILN__LOWER(xlogy) {
-  operands p = inputs(l, node, map, 2, true);
-  int zero = typed_const(l, p.a, 0), product = OP2(mul, p.a, OP1(log, p.b));
+  operands p = kiln__lower_operands(l, node, map, 2, true);
+  int zero = kiln__lower_like(l, p.a, 0), product = OP2(mul, p.a, OP1(log, p.b));
   int value = SELECT(OP2(eq, p.a, zero), zero, product);
   return finish(l, SELECT(OP2(ne, p.b, p.b), p.b, value), p.common);
 }
 KILN__LOWER(logaddexp) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   if (kiln_dtype_is_int(p.common, true)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int most = SELECT(OP2(lt, p.a, p.b), p.b, p.a), apart = OP1(abs, OP2(sub, p.a, p.b));
   int sum = OP2(add, most, OP1(log1p, OP1(exp, OP1(neg, apart))));
-  int infinite = OP2(eq, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
+  int infinite = OP2(eq, OP1(abs, p.a), kiln__lower_like(l, p.a, __builtin_inf()));
   return finish(l, SELECT(OP2(and, infinite, OP2(eq, p.a, p.b)), p.a, sum), p.common);
 }
 
@@ -203,7 +182,7 @@ static bool divide(kiln__lowering *l, const kiln_node *node, const kiln__lower_m
 }
 /* Where the cut quotient of integers is above the exact one. */
 static int is_above(kiln__lowering *l, const division *d) {
-  const int zero = typed_const(l, d->rest, 0);
+  const int zero = kiln__lower_like(l, d->rest, 0);
   return d->below_zero ? OP2(gt, d->rest, zero) : OP2(lt, d->rest, zero);
 }
 static int floor_of(kiln__lowering *l, const division *d) {
@@ -255,50 +234,32 @@ static int power_of_two(kiln__lowering *l, int like, int exponent) {
   return kiln_loop_const_i(l->fn, l->nest, kiln__lower_dtype_of(l, like), INT64_C(1) << exponent);
 }
 KILN__LOWER(shift_left) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   int by;
   if (p.b < 0 || !read_shift(l, node, p.common, &by)) return -1;
   const int bits = 8 * (int)kiln_dtype_bytes(p.common);
-  if (by == bits) return typed_const(l, p.a, 0);
+  if (by == bits) return kiln__lower_like(l, p.a, 0);
   if (by == bits - 1 && p.common != KILN_DTYPE_U8)
     return kiln__lower_refuse(l, KILN_REASON_no_division);
   return OP2(mul, p.a, power_of_two(l, p.a, by));
 }
 KILN__LOWER(shift_right) {
-  operands p = inputs(l, node, map, 2, false);
+  operands p = kiln__lower_operands(l, node, map, 2, false);
   int by;
   if (p.b < 0 || !read_shift(l, node, p.common, &by)) return -1;
   const int bits = 8 * (int)kiln_dtype_bytes(p.common);
-  const int zero = typed_const(l, p.a, 0), below = OP2(lt, p.a, zero);
+  const int zero = kiln__lower_like(l, p.a, 0), below = OP2(lt, p.a, zero);
   if (by == bits && p.common == KILN_DTYPE_U8) return zero;
   if (by >= bits - 1 && p.common != KILN_DTYPE_U8)
-    return SELECT(below, typed_const(l, p.a, -1), zero);
+    return SELECT(below, kiln__lower_like(l, p.a, -1), zero);
   division d = {.p = p};
   d.p.b = power_of_two(l, p.a, by);
   cut(l, &d);
   return floor_of(l, &d);
 }
 
-/* Of two vectors: each product of an element of the one with one of the other. */
-KILN__LOWER(outer) {
-  const kiln_dtype common = kiln__lower_promote(node, 0, 2);
-  const kiln_dtype compute = kiln__lower_compute(common);
-  int x[2];
-  if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
-  for (int i = 0; i < 2; i++) {
-    const kiln_ir_value *vector = kiln_node_input(node, i);
-    if (vector->type->detail->rank != 1) return kiln__lower_refuse(l, KILN_REASON_raises);
-    kiln__lower_map *own = kiln__lower_new_map(l, 1);
-    own->dims[0] = map->dims[i];
-    x[i] = kiln__lower_cast(l, kiln__lower_value(l, vector, own), common);
-    x[i] = kiln__lower_cast(l, x[i], compute);
-  }
-  return finish(l, common == KILN_DTYPE_BOOL ? OP2(and, x[0], x[1]) : OP2(mul, x[0], x[1]), common);
-}
-
 /* Cheap powers of constants, as the interpreter chooses them. */
-KILN__LOWER(pow) {
-  operands p = inputs(l, node, map, 2, false);
+static int power(kiln__lowering *l, const kiln_node *node, operands p) {
   if (!kiln__lower_is_tensor(node, 1)) {
     double e;
     if (!kiln__lower_number(l, node, 1, &e)) return -1;
@@ -311,7 +272,7 @@ KILN__LOWER(pow) {
     if (e == 2) return finish(l, OP2(mul, x, x), p.common);
     if (e == 3) return finish(l, OP2(mul, OP2(mul, x, x), x), p.common);
     if (kiln_dtype_is_int(p.common, true)) return kiln__lower_refuse(l, KILN_REASON_dtype);
-    one = typed_const(l, x, 1);
+    one = kiln__lower_like(l, x, 1);
     if (e == 0.5) return finish(l, OP1(sqrt, x), p.common);
     if (e == -0.5) return finish(l, OP2(div, one, OP1(sqrt, x)), p.common);
     if (e == -1) return finish(l, OP2(div, one, x), p.common);
@@ -319,13 +280,20 @@ KILN__LOWER(pow) {
   }
   return finish(l, OP2(pow, p.a, p.b), p.common);
 }
+KILN__LOWER(pow) { return power(l, node, kiln__lower_operands(l, node, map, 2, false)); }
+KILN__LOWER(float_power) {
+  operands p = {.common = KILN_DTYPE_F64};
+  p.a = kiln__lower_operand(l, node, 0, map, p.common);
+  p.b = kiln__lower_operand(l, node, 1, map, p.common);
+  return power(l, node, p);
+}
 
 /* -- Comparisons, truth, bits -- */
 
-#define DIRECT(name, opcode)                     \
-  KILN__LOWER(name) {                            \
-    operands p = inputs(l, node, map, 2, false); \
-    return OP2(opcode, p.a, p.b);                \
+#define DIRECT(name, opcode)                                   \
+  KILN__LOWER(name) {                                          \
+    operands p = kiln__lower_operands(l, node, map, 2, false); \
+    return OP2(opcode, p.a, p.b);                              \
   }
 DIRECT(eq, eq)
 DIRECT(ne, ne)
@@ -339,7 +307,7 @@ DIRECT(bitwise_xor, xor)
 
 #define LOGICAL(name, opcode)                                     \
   KILN__LOWER(name) {                                             \
-    operands p = inputs(l, node, map, 2, false);                  \
+    operands p = kiln__lower_operands(l, node, map, 2, false);    \
     return OP2(opcode, kiln__lower_cast(l, p.a, KILN_DTYPE_BOOL), \
                kiln__lower_cast(l, p.b, KILN_DTYPE_BOOL));        \
   }
@@ -349,10 +317,10 @@ LOGICAL(logical_xor, xor)
 
 /* -- One argument -- */
 
-#define FLOATING(name)                          \
-  KILN__LOWER(name) {                           \
-    operands p = inputs(l, node, map, 1, true); \
-    return finish(l, OP1(name, p.a), p.common); \
+#define FLOATING(name)                                        \
+  KILN__LOWER(name) {                                         \
+    operands p = kiln__lower_operands(l, node, map, 1, true); \
+    return finish(l, OP1(name, p.a), p.common);               \
   }
 FLOATING(exp)
 FLOATING(exp2)
@@ -376,11 +344,11 @@ FLOATING(erfc)
 FLOATING(sigmoid)
 
 /* Integers are whole already. */
-#define ROUNDING(name)                                  \
-  KILN__LOWER(name) {                                   \
-    operands p = inputs(l, node, map, 1, false);        \
-    if (kiln_dtype_is_int(p.common, false)) return p.a; \
-    return finish(l, OP1(name, p.a), p.common);         \
+#define ROUNDING(name)                                         \
+  KILN__LOWER(name) {                                          \
+    operands p = kiln__lower_operands(l, node, map, 1, false); \
+    if (kiln_dtype_is_int(p.common, false)) return p.a;        \
+    return finish(l, OP1(name, p.a), p.common);                \
   }
 ROUNDING(floor)
 ROUNDING(ceil)
@@ -388,89 +356,90 @@ ROUNDING(round)
 ROUNDING(trunc)
 
 KILN__LOWER(rsqrt) {
-  operands p = inputs(l, node, map, 1, true);
-  return finish(l, OP2(div, typed_const(l, p.a, 1), OP1(sqrt, p.a)), p.common);
+  operands p = kiln__lower_operands(l, node, map, 1, true);
+  return finish(l, OP2(div, kiln__lower_like(l, p.a, 1), OP1(sqrt, p.a)), p.common);
 }
 KILN__LOWER(reciprocal) {
-  operands p = inputs(l, node, map, 1, true);
-  return finish(l, OP2(div, typed_const(l, p.a, 1), p.a), p.common);
+  operands p = kiln__lower_operands(l, node, map, 1, true);
+  return finish(l, OP2(div, kiln__lower_like(l, p.a, 1), p.a), p.common);
 }
 KILN__LOWER(neg) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return finish(l, OP1(neg, p.a), p.common);
 }
 KILN__LOWER(abs) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return p.common == KILN_DTYPE_BOOL ? p.a : finish(l, OP1(abs, p.a), p.common);
 }
 KILN__LOWER(sign) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (p.common == KILN_DTYPE_BOOL) return p.a;
-  int zero = typed_const(l, p.a, 0);
+  int zero = kiln__lower_like(l, p.a, 0);
   if (p.common == KILN_DTYPE_U8) {
-    return SELECT(OP2(gt, p.a, zero), typed_const(l, p.a, 1), zero);
+    return SELECT(OP2(gt, p.a, zero), kiln__lower_like(l, p.a, 1), zero);
   }
-  int negative = SELECT(OP2(lt, p.a, zero), typed_const(l, p.a, -1), zero);
-  return finish(l, SELECT(OP2(gt, p.a, zero), typed_const(l, p.a, 1), negative), p.common);
+  int negative = SELECT(OP2(lt, p.a, zero), kiln__lower_like(l, p.a, -1), zero);
+  return finish(l, SELECT(OP2(gt, p.a, zero), kiln__lower_like(l, p.a, 1), negative), p.common);
 }
 KILN__LOWER(square) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (p.common == KILN_DTYPE_BOOL) return p.a;
   return finish(l, OP2(mul, p.a, p.a), p.common);
 }
 KILN__LOWER(frac) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return finish(l, OP2(sub, p.a, OP1(trunc, p.a)), p.common);
 }
 KILN__LOWER(bitwise_not) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return OP1(not, p.a);
 }
 KILN__LOWER(logical_not) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return OP1(not, kiln__lower_cast(l, p.a, KILN_DTYPE_BOOL));
 }
 KILN__LOWER(isnan) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   return OP2(ne, p.a, p.a);
 }
 KILN__LOWER(isinf) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
-  return OP2(eq, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
+  return OP2(eq, OP1(abs, p.a), kiln__lower_like(l, p.a, __builtin_inf()));
 }
 KILN__LOWER(isfinite) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 1);
-  return OP2(lt, OP1(abs, p.a), typed_const(l, p.a, __builtin_inf()));
+  return OP2(lt, OP1(abs, p.a), kiln__lower_like(l, p.a, __builtin_inf()));
 }
 
 /* Of a sort of number that integers have none of. */
 #define QUESTION(name, expression)                                                          \
   KILN__LOWER(name) {                                                                       \
-    operands p = inputs(l, node, map, 1, false);                                            \
+    operands p = kiln__lower_operands(l, node, map, 1, false);                              \
     if (kiln_dtype_is_int(p.common, true)) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0); \
     return expression;                                                                      \
   }
-QUESTION(isposinf, OP2(eq, p.a, typed_const(l, p.a, __builtin_inf())))
-QUESTION(isneginf, OP2(eq, p.a, typed_const(l, p.a, -__builtin_inf())))
+QUESTION(isposinf, OP2(eq, p.a, kiln__lower_like(l, p.a, __builtin_inf())))
+QUESTION(isneginf, OP2(eq, p.a, kiln__lower_like(l, p.a, -__builtin_inf())))
 KILN__LOWER(signbit) {
-  operands p = inputs(l, node, map, 1, false);
-  int zero = p.common == KILN_DTYPE_BOOL ? -1 : typed_const(l, p.a, 0);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
+  int zero = p.common == KILN_DTYPE_BOOL ? -1 : kiln__lower_like(l, p.a, 0);
   if (p.common == KILN_DTYPE_BOOL) return kiln__lower_const(l, KILN_DTYPE_BOOL, 0);
   if (kiln_dtype_is_int(p.common, false)) return OP2(lt, p.a, zero);
-  return OP2(lt, OP2(copysign, typed_const(l, p.a, 1), p.a), zero);
+  return OP2(lt, OP2(copysign, kiln__lower_like(l, p.a, 1), p.a), zero);
 }
 KILN__LOWER(sinc) {
-  operands p = inputs(l, node, map, 1, true);
-  int u = OP2(mul, p.a, typed_const(l, p.a, 3.14159265358979323846));
+  operands p = kiln__lower_operands(l, node, map, 1, true);
+  int u = OP2(mul, p.a, kiln__lower_like(l, p.a, 3.14159265358979323846));
   int value = OP2(div, OP1(sin, u), u);
-  return finish(l, SELECT(OP2(eq, u, typed_const(l, u, 0)), typed_const(l, u, 1), value), p.common);
+  return finish(l, SELECT(OP2(eq, u, kiln__lower_like(l, u, 0)), kiln__lower_like(l, u, 1), value),
+                p.common);
 }
-#define SCALED(name, factor)                                                \
-  KILN__LOWER(name) {                                                       \
-    operands p = inputs(l, node, map, 1, true);                             \
-    return finish(l, OP2(mul, p.a, typed_const(l, p.a, factor)), p.common); \
+#define SCALED(name, factor)                                                     \
+  KILN__LOWER(name) {                                                            \
+    operands p = kiln__lower_operands(l, node, map, 1, true);                    \
+    return finish(l, OP2(mul, p.a, kiln__lower_like(l, p.a, factor)), p.common); \
   }
 SCALED(deg2rad, 3.14159265358979323846 / 180)
 SCALED(rad2deg, 180 / 3.14159265358979323846)
@@ -479,18 +448,18 @@ SCALED(rad2deg, 180 / 3.14159265358979323846)
 KILN__LOWER(logit) {
   double eps = -1;
   if (!kiln__lower_is_none(node, 1) && !kiln__lower_number(l, node, 1, &eps)) return -1;
-  operands p = inputs(l, node, map, 1, true);
-  int x = p.a, one = typed_const(l, x, 1);
+  operands p = kiln__lower_operands(l, node, map, 1, true);
+  int x = p.a, one = kiln__lower_like(l, x, 1);
   if (eps != eps) return kiln__lower_refuse(l, KILN_REASON_nan);
   if (eps >= 0) {
-    int low = typed_const(l, x, eps), high = OP2(sub, one, low);
+    int low = kiln__lower_like(l, x, eps), high = OP2(sub, one, low);
     x = SELECT(OP2(lt, x, low), low, SELECT(OP2(gt, x, high), high, x));
   }
   return finish(l, OP1(log, OP2(div, x, OP2(sub, one, x))), p.common);
 }
 /* nan, posinf, neginf: None stands for 0 and the greatest numbers of the type. */
 KILN__LOWER(nan_to_num) {
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (kiln_dtype_is_int(p.common, true)) return p.a;
   const double most = kiln_float_greatest(p.common);
   double numbers[3] = {0, most, -most};
@@ -498,18 +467,18 @@ KILN__LOWER(nan_to_num) {
     const bool given = !kiln__lower_is_none(node, i + 1);
     if (given && !kiln__lower_number(l, node, i + 1, &numbers[i])) return -1;
   }
-  int infinity = typed_const(l, p.a, __builtin_inf());
-  int x = SELECT(OP2(eq, p.a, OP1(neg, infinity)), typed_const(l, p.a, numbers[2]), p.a);
-  x = SELECT(OP2(eq, p.a, infinity), typed_const(l, p.a, numbers[1]), x);
-  return finish(l, SELECT(OP2(ne, p.a, p.a), typed_const(l, p.a, numbers[0]), x), p.common);
+  int infinity = kiln__lower_like(l, p.a, __builtin_inf());
+  int x = SELECT(OP2(eq, p.a, OP1(neg, infinity)), kiln__lower_like(l, p.a, numbers[2]), p.a);
+  x = SELECT(OP2(eq, p.a, infinity), kiln__lower_like(l, p.a, numbers[1]), x);
+  return finish(l, SELECT(OP2(ne, p.a, p.a), kiln__lower_like(l, p.a, numbers[0]), x), p.common);
 }
 KILN__LOWER(round_decimals) {
   double decimals;
   if (!kiln__lower_number(l, node, 1, &decimals)) return -1;
   if (decimals == 0) return kiln__lower_round(l, node, map);
-  operands p = inputs(l, node, map, 1, false);
+  operands p = kiln__lower_operands(l, node, map, 1, false);
   if (kiln_dtype_is_int(p.common, true)) return kiln__lower_refuse(l, KILN_REASON_raises);
-  int scale = typed_const(l, p.a, pow(10, fabs(decimals)));
+  int scale = kiln__lower_like(l, p.a, pow(10, fabs(decimals)));
   int value = decimals < 0 ? OP2(mul, OP1(round, OP2(div, p.a, scale)), scale)
                            : OP2(div, OP1(round, OP2(mul, p.a, scale)), scale);
   return finish(l, value, p.common);
@@ -521,15 +490,16 @@ KILN__LOWER(where) {
   kiln_dtype common = kiln__lower_promote(node, 1, 2);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int mask = kiln__lower_input(l, node, 0, map, KILN_DTYPE_BOOL);
-  int a = operand(l, node, 1, map, common), b = operand(l, node, 2, map, common);
+  int a = kiln__lower_operand(l, node, 1, map, common),
+      b = kiln__lower_operand(l, node, 2, map, common);
   return finish(l, SELECT(mask, a, b), common);
 }
 KILN__LOWER(masked_fill) {
   kiln_dtype common = kiln__lower_input_dtype(node, 0);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int mask = kiln__lower_input(l, node, 1, map, KILN_DTYPE_BOOL);
-  int self = operand(l, node, 0, map, common);
-  int value = kiln__lower_is_tensor(node, 2) ? operand(l, node, 2, map, common)
+  int self = kiln__lower_operand(l, node, 0, map, common);
+  int value = kiln__lower_is_tensor(node, 2) ? kiln__lower_operand(l, node, 2, map, common)
                                              : parameter(l, node, 2, map, common);
   return finish(l, SELECT(mask, value, self), common);
 }
@@ -537,14 +507,14 @@ KILN__LOWER(masked_fill) {
 /* -- Three arguments -- */
 
 KILN__LOWER(addcmul) {
-  operands p = inputs(l, node, map, 3, false);
+  operands p = kiln__lower_operands(l, node, map, 3, false);
   int value = parameter(l, node, 3, map, p.common);
   bool whole = kiln_dtype_is_int(p.common, true);
   int product = whole ? OP2(mul, value, OP2(mul, p.b, p.c)) : OP2(mul, OP2(mul, value, p.b), p.c);
   return finish(l, OP2(add, p.a, product), p.common);
 }
 KILN__LOWER(addcdiv) {
-  operands p = inputs(l, node, map, 3, false);
+  operands p = kiln__lower_operands(l, node, map, 3, false);
   int value = parameter(l, node, 3, map, p.common);
   return finish(l, OP2(add, p.a, OP2(div, OP2(mul, value, p.b), p.c)), p.common);
 }
@@ -562,9 +532,9 @@ KILN__LOWER(lerp) {
       kiln__lower_promote(node, 0, 3) != kiln__lower_input_dtype(node, 0)) {
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   }
-  operands p = inputs(l, node, map, 3, false);
+  operands p = kiln__lower_operands(l, node, map, 3, false);
   int step = OP2(sub, p.b, p.a);
   int near = OP2(add, p.a, OP2(mul, p.c, step));
-  int far = OP2(sub, p.b, OP2(mul, step, OP2(sub, typed_const(l, p.c, 1), p.c)));
-  return finish(l, SELECT(OP2(lt, p.c, typed_const(l, p.c, 0.5)), near, far), p.common);
+  int far = OP2(sub, p.b, OP2(mul, step, OP2(sub, kiln__lower_like(l, p.c, 1), p.c)));
+  return finish(l, SELECT(OP2(lt, p.c, kiln__lower_like(l, p.c, 0.5)), near, far), p.common);
 }

@@ -105,9 +105,22 @@ static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
 
 /* The number of a product's first factor among its inputs. */
 static int first_factor(const kiln_node *node) {
-  return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm);
+  return kiln_node_is(node, KILN_OP_addmm) || kiln_node_is(node, KILN_OP_baddbmm) ||
+         kiln_node_is(node, KILN_OP_addmv) || kiln_node_is(node, KILN_OP_addbmm);
 }
 
+/* The dimensions of a tensor of that rank that constant input i names, a bit each; false: none. */
+static bool dims_of(const kiln_node *node, int i, int rank, uint64_t *out) {
+  const kiln_ivalue *dims = kiln_ir_value_constant(kiln_node_input(node, i));
+  *out = 0;
+  if (!dims || dims->tag != KILN_TAG_LIST) return false;
+  for (int64_t k = 0; k < dims->u.list->count; k++) {
+    const int64_t dim = dims->u.list->items[k].u.i;
+    if (dim < -rank || dim >= rank) return false;
+    *out |= UINT64_C(1) << (dim < 0 ? dim + rank : dim);
+  }
+  return *out != 0;
+}
 bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out) {
   kiln_einsum e;
   *out = (kiln_factors){.summed = 0};
@@ -125,7 +138,8 @@ bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out) {
   const kiln_tensor_detail *a = detail_of(out->values[0]), *b = detail_of(out->values[1]);
   if (!a || !b || a->rank < 1 || a->rank > 64 || b->rank < 1) return false;
   out->summed = UINT64_C(1) << (a->rank - 1);
-  return true;
+  if (kiln_node_is(node, KILN_OP_addbmm)) out->summed |= 1;
+  return !kiln_node_is(node, KILN_OP_tensordot) || dims_of(node, 2, a->rank, &out->summed);
 }
 
 static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
@@ -246,20 +260,20 @@ int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__l
 
 /* -- Operators -- */
 
-/* Its tensor inputs have a rank that is known. */
+/* Its tensor inputs have dimensions, and how many is known. */
 static bool ranks_of(const kiln_node *node, int first, int *a, int *b) {
   if (!kiln__lower_is_tensor(node, first) || !kiln__lower_is_tensor(node, first + 1)) return false;
   const kiln_tensor_detail *x = kiln_node_input(node, first)->type->detail;
   const kiln_tensor_detail *y = kiln_node_input(node, first + 1)->type->detail;
   *a = x ? x->rank : -1;
   *b = y ? y->rank : -1;
-  return *a >= 2 && *b >= 2;
+  return *a >= 1 && *b >= 1;
 }
 
 /* linear(x (.., k), w (n, k), b (n)) */
 KILN__LOWER(linear) {
   int a_rank, b_rank;
-  if (!ranks_of(node, 0, &a_rank, &b_rank) || b_rank != 2 || map->rank != a_rank)
+  if (!ranks_of(node, 0, &a_rank, &b_rank) || a_rank < 2 || b_rank != 2 || map->rank != a_rank)
     return kiln__lower_refuse(l, KILN_REASON_rank);
   kiln__lower_map *a = kiln__lower_copied(l, map), *b = kiln__lower_new_map(l, 2);
   b->dims[0] = map->dims[map->rank - 1];
@@ -270,48 +284,120 @@ KILN__LOWER(linear) {
   return OP2(add, sum, kiln__lower_input(l, node, 2, map, dtype));
 }
 
-/* The batch dimensions of a factor that is broadcast; false, with a reason: what [s0] and [2] are
- * next the operator itself must see. */
+/* The first `count` dimensions of a factor, which are broadcast to the result's up to `end`; false,
+ * with a reason: what [s0] and [2] are next the operator itself must see. */
 static bool broadcast(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
-                      kiln__lower_map *out) {
+                      int count, int end, kiln__lower_map *out) {
   const kiln_tensor_detail *t = kiln_node_input(node, i)->type->detail;
   const kiln_tensor_detail *result = node->outputs[0]->type->detail;
-  for (int d = 0; d < out->rank - 2; d++) {
-    const int at = map->rank - out->rank + d;
+  for (int d = 0; d < count; d++) {
+    const int at = end - count + d;
     if (t->sizes[d] == 1) continue;
-    if (t->sizes[d] != result->sizes[at])
+    if (at < 0 || t->sizes[d] != result->sizes[at])
       return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
     out->dims[d] = map->dims[at];
   }
   return true;
 }
 
-/* Factors (.., m, k) and (.., k, n), the first of which is that input. */
+/* Factors (.., m, k) and (.., k, n), the first of which is that input; a vector (k) has no m or n.
+ */
 static int product(kiln__lowering *l, const kiln_node *node, int first,
                    const kiln__lower_map *map) {
   int a_rank, b_rank;
-  if (!ranks_of(node, first, &a_rank, &b_rank) || a_rank > map->rank || b_rank > map->rank)
-    return kiln__lower_refuse(l, KILN_REASON_rank);
+  if (!ranks_of(node, first, &a_rank, &b_rank)) return kiln__lower_refuse(l, KILN_REASON_rank);
+  const int rows = a_rank > 1, columns = b_rank > 1, batches = map->rank - rows - columns;
+  if (batches < a_rank - 2 || batches < b_rank - 2) return kiln__lower_refuse(l, KILN_REASON_rank);
   kiln__lower_map *a = kiln__lower_new_map(l, a_rank), *b = kiln__lower_new_map(l, b_rank);
-  if (!broadcast(l, node, first, map, a) || !broadcast(l, node, first + 1, map, b)) return -1;
-  a->dims[a_rank - 2] = map->dims[map->rank - 2];
-  b->dims[b_rank - 1] = map->dims[map->rank - 1];
-  return contract_one(l, node, a, a_rank - 1, b, b_rank - 2);
+  if (!broadcast(l, node, first, map, a_rank - 1 - rows, batches, a) ||
+      !broadcast(l, node, first + 1, map, b_rank - 1 - columns, batches, b))
+    return -1;
+  if (rows) a->dims[a_rank - 2] = map->dims[batches];
+  if (columns) b->dims[b_rank - 1] = map->dims[map->rank - 1];
+  return contract_one(l, node, a, a_rank - 1, b, columns ? b_rank - 2 : 0);
 }
 KILN__LOWER(matmul) { return product(l, node, 0, map); }
 
 /* beta self + alpha product; beta of 0 reads nothing of self. */
-KILN__LOWER(addmm) {
+static int plus_self(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                     int sum) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   double beta, alpha;
   if (!kiln__lower_number(l, node, 3, &beta) || !kiln__lower_number(l, node, 4, &alpha)) return -1;
-  int sum = product(l, node, 1, map);
   if (alpha != 1) sum = OP2(mul, sum, kiln__lower_const(l, dtype, alpha));
   if (beta == 0 || sum < 0) return sum;
   if (kiln__lower_input_dtype(node, 0) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
   int more = kiln__lower_input(l, node, 0, map, dtype);
   if (beta != 1) more = OP2(mul, more, kiln__lower_const(l, dtype, beta));
   return OP2(add, sum, more);
+}
+KILN__LOWER(addmm) { return plus_self(l, node, map, product(l, node, 1, map)); }
+
+/* The sum over the batches, too: (b, n, m) and (b, m, p). */
+KILN__LOWER(addbmm) {
+  int a_rank, b_rank;
+  summed s = {.count = 2, .loops = {{0, -1, 1}, {0, 1, -1}}};
+  if (!ranks_of(node, 1, &a_rank, &b_rank) || a_rank != 3 || b_rank != 3)
+    return kiln__lower_refuse(l, KILN_REASON_rank);
+  const kiln__lower_sizes x = kiln__lower_sizes_of(l, kiln_node_input(node, 1));
+  const kiln__lower_sizes y = kiln__lower_sizes_of(l, kiln_node_input(node, 2));
+  s.sizes[0] = x.sizes[0];
+  s.sizes[1] = x.sizes[2];
+  if (y.sizes[0] != s.sizes[0] || y.sizes[1] != s.sizes[1])
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln__lower_map *a = kiln__lower_new_map(l, 3), *b = kiln__lower_new_map(l, 3);
+  a->dims[1] = map->dims[0];
+  b->dims[2] = map->dims[1];
+  return plus_self(l, node, map, contract(l, node, &s, a, b));
+}
+
+/* Sums over dimensions of the first and as many of the second, in turn, of the same sizes: the
+ * result has the other dimensions of the first, then of the second. */
+static int contract_dims(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                         int count, const int64_t *a_dims, const int64_t *b_dims) {
+  const int64_t *dims[2] = {a_dims, b_dims};
+  kiln__lower_sizes sizes[2];
+  kiln__lower_map *maps[2];
+  summed s = {.count = count};
+  int ranks[2], at = 0;
+  if (!ranks_of(node, 0, &ranks[0], &ranks[1]) || count < 1 || count > KILN_LOOP_MAX_RANK)
+    return kiln__lower_refuse(l, KILN_REASON_rank);
+  for (int i = 0; i < 2; i++) {
+    sizes[i] = kiln__lower_sizes_of(l, kiln_node_input(node, i));
+    maps[i] = kiln__lower_new_map(l, ranks[i]);
+    memset(s.loops[i], -1, sizeof s.loops[i]);
+    for (int k = 0; k < count; k++) {
+      const int64_t d = dims[i][k] < 0 ? dims[i][k] + ranks[i] : dims[i][k];
+      if (d < 0 || d >= ranks[i]) return kiln__lower_refuse(l, KILN_REASON_raises);
+      if (i && sizes[1].sizes[d] != s.sizes[k])
+        return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+      s.sizes[k] = sizes[i].sizes[d];
+      s.loops[i][d] = (int8_t)k;
+    }
+    for (int d = 0; d < ranks[i]; d++)
+      if (s.loops[i][d] < 0) maps[i]->dims[d] = map->dims[at++];
+  }
+  return contract(l, node, &s, maps[0], maps[1]);
+}
+KILN__LOWER(inner) {
+  const int64_t last = -1;
+  return contract_dims(l, node, map, 1, &last, &last);
+}
+KILN__LOWER(tensordot) {
+  const kiln_ivalue *lists[2];
+  int64_t dims[2][KILN_LOOP_MAX_RANK];
+  for (int i = 0; i < 2; i++) {
+    lists[i] = kiln_ir_value_constant(kiln_node_input(node, i + 2));
+    if (!lists[i] || lists[i]->tag != KILN_TAG_LIST)
+      return kiln__lower_refuse(l, KILN_REASON_not_constant);
+    if (lists[i]->u.list->count > KILN_LOOP_MAX_RANK)
+      return kiln__lower_refuse(l, KILN_REASON_rank);
+    for (int64_t k = 0; k < lists[i]->u.list->count; k++)
+      dims[i][k] = lists[i]->u.list->items[k].u.i;
+  }
+  if (lists[0]->u.list->count != lists[1]->u.list->count)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  return contract_dims(l, node, map, (int)lists[0]->u.list->count, dims[0], dims[1]);
 }
 
 /* -- einsum -- */

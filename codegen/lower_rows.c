@@ -2,6 +2,8 @@
  * reduces is made of. */
 #include "codegen/lower_rows.h"
 
+#include <math.h>
+
 /* -- Which rows -- */
 
 /* Dimensions that an argument names; false: they are not known. */
@@ -79,6 +81,16 @@ static bool window_dims(const kiln_node *node, const kiln_tensor_detail *d, uint
   return all;
 }
 
+/* All but one; -1 is the last, or of `or_all` none. */
+static bool other_dims(const kiln_node *node, int i, int rank, bool or_all, uint64_t *mask) {
+  int64_t dim;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, i), &dim)) return false;
+  if (or_all && dim == -1) return true;
+  if (dim < 0) dim += rank;
+  if (dim >= 0) *mask &= ~(UINT64_C(1) << dim);
+  return dim >= 0 && dim < rank;
+}
+
 /* What is no tensor is a constant: a profile's type tells what others did once. */
 static bool has_constants(const kiln_node *node) {
   bool all = true;
@@ -102,10 +114,22 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
     case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
     case KILN__ROWS_window: return rank > node->op->dims && window_dims(node, d, out_mask);
     case KILN__ROWS_inner: *out_mask &= ~UINT64_C(3); return rank >= 2;
+    case KILN__ROWS_others: return other_dims(node, 2, rank, false, out_mask);
+    case KILN__ROWS_others_or_all: return other_dims(node, 2, rank, true, out_mask);
+    case KILN__ROWS_row: *out_mask &= ~(*out_mask >> 1); return rank >= 1;
     case KILN__ROWS_loss: break;
   }
-  const kiln_ivalue *how = kiln_ir_value_constant(kiln_node_input(node, 2));
-  return how && how->tag == KILN_TAG_INT && how->u.i != 0;
+  return kiln__rows_reduction(node) > 0;
+}
+
+int kiln__rows_reduction(const kiln_node *node) {
+  const kiln_schema *s = node->op->schema;
+  for (int i = 0; i < s->arg_count && i < node->input_count; i++) {
+    if (!kiln_str_is(s->args[i].name, "reduction")) continue;
+    const kiln_ivalue *how = kiln_ir_value_constant(kiln_node_input(node, i));
+    return how && how->tag == KILN_TAG_INT && how->u.i >= 0 && how->u.i <= 2 ? (int)how->u.i : -1;
+  }
+  return -1;
 }
 
 const kiln__lower_map *kiln__rows_kept(kiln__lowering *l, const kiln_node *node, uint64_t mask,
@@ -245,6 +269,16 @@ ROWS_BEGIN(softmax) { begin_softmax(l, node, rows); }
 ROWS(softmax) {
   const int x = softmax_element(l, node, map), e = OP1(exp, OP2(sub, x, rows->values[0]));
   return kiln__lower_cast(l, OP2(div, e, rows->values[1]), kiln__lower_result_dtype(node, 0));
+}
+/* Zeros where all is -inf. */
+ROWS_BEGIN(safe_softmax) { begin_softmax(l, node, rows); }
+ROWS(safe_softmax) {
+  const int most = rows->values[0], zero = kiln__lower_const(l, kiln__rows_compute(node), 0);
+  const int x = softmax_element(l, node, map);
+  const int e = OP2(div, OP1(exp, OP2(sub, x, most)), rows->values[1]);
+  const int none = kiln__lower_const(l, kiln__rows_compute(node), -INFINITY);
+  return kiln__lower_cast(l, SELECT(OP2(eq, most, none), zero, e),
+                          kiln__lower_result_dtype(node, 0));
 }
 ROWS_BEGIN(log_softmax) {
   begin_softmax(l, node, rows);

@@ -34,6 +34,14 @@ int kiln__rows_of_first(kiln__lowering *l, const kiln_node *node, kiln__rows *ro
 /* The sum of the squares of their distances from a number of that type (-1: from 0). */
 int kiln__rows_squares(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, kiln_dtype dtype,
                        int center);
+/* What a constant argument `reduction` of a loss asks for: 0 each element, 1 the mean, 2 the sum;
+ * -1: it is none. */
+int kiln__rows_reduction(const kiln_node *node);
+/* A sum over all rows of such a loss, or their mean: the quotient in that type. */
+int kiln__rows_sum_or_mean(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows,
+                           int sum, kiln_dtype quotient);
+/* The norm of order p of a value in the loops that are open for the rows, which it closes. */
+int kiln__rows_norm_of(kiln__lowering *l, const kiln__rows *rows, int x, double p);
 /* How many elements a row has. */
 kiln_dim kiln__rows_length(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows);
 /* What result 0 is computed in. */

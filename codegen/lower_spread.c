@@ -75,16 +75,21 @@ static int norm_term(kiln__lowering *l, int x, double p, kiln_loop_opcode *op) {
   if (p == 0) return kiln__lower_cast(l, OP2(ne, x, kiln__lower_const(l, dtype, 0)), dtype);
   return OP2(pow, x, kiln__lower_const(l, dtype, p));
 }
-static void begin_norm(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, double p) {
-  const kiln_dtype dtype = kiln__rows_compute(node);
+int kiln__rows_norm_of(kiln__lowering *l, const kiln__rows *rows, int x, double p) {
   kiln_loop_opcode op;
-  const int x = norm_term(l, kiln__rows_open_first(l, node, rows, dtype), p, &op);
-  int value = kiln__rows_reduce(l, op, x, rows);
+  if (x < 0) return -1;
+  const kiln_dtype dtype = kiln__lower_dtype_of(l, x);
+  const int term = norm_term(l, x, p, &op);
+  int value = kiln__rows_reduce(l, op, term, rows);
   kiln__rows_close(l, rows);
   if (p == 2) value = OP1(sqrt, value);
   if (p != 0 && p != 1 && p != 2 && !isinf(p))
     value = OP2(pow, value, kiln__lower_const(l, dtype, 1 / p));
-  rows->values[0] = value;
+  return value;
+}
+static void begin_norm(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, double p) {
+  const int x = kiln__rows_open_first(l, node, rows, kiln__rows_compute(node));
+  rows->values[0] = kiln__rows_norm_of(l, rows, x, p);
 }
 /* The order is argument 1. */
 ROWS_BEGIN(norm) {
@@ -97,7 +102,74 @@ ROW_VALUES(norm)
 ROWS_BEGIN(frobenius_norm) { begin_norm(l, node, rows, 2); }
 ROW_VALUES(frobenius_norm)
 
+/* -- Norms of all but one dimension -- */
+
+/* Of f32 and f64: the interpreter rounds each step of a half. */
+static int norm_of_others(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, double p) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, 0) != dtype)
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln__rows_norm_of(l, rows, kiln__rows_open_first(l, node, rows, dtype), p);
+}
+/* norm_except_dim(v, pow, dim) */
+ROWS_BEGIN(norm_except_dim) {
+  double p;
+  if (kiln__lower_number(l, node, 1, &p)) rows->values[0] = norm_of_others(l, node, rows, p);
+}
+ROW_VALUES(norm_except_dim)
+/* _weight_norm(v, g, dim): v (g / |v|), with one g for each row. */
+ROWS_BEGIN(weight_norm) { rows->values[0] = norm_of_others(l, node, rows, 2); }
+ROWS(weight_norm) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const kiln_tensor_detail *v = kiln_node_input(node, 0)->type->detail,
+                           *g = kiln_node_input(node, 1)->type->detail;
+  for (int d = 0; d < v->rank; d++) {
+    const bool kept = !(rows->mask >> d & 1);
+    if (!g || g->rank != v->rank || g->sizes[d] != (kept ? v->sizes[d] : 1))
+      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  }
+  if (g->dtype != (int)dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  const int size = kiln__lower_value(l, kiln_node_input(node, 1), &rows->kept);
+  const int x = kiln__lower_value(l, kiln_node_input(node, 0), map);
+  return OP2(mul, x, OP2(div, size, rows->values[0]));
+}
+/* renorm(self, p, dim, maxnorm): rows of a greater norm get that one. */
+ROWS_BEGIN(renorm) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  double p, most;
+  if (!kiln__lower_number(l, node, 1, &p) || !kiln__lower_number(l, node, 3, &most)) return;
+  const int norm = norm_of_others(l, node, rows, p), one = kiln__lower_const(l, dtype, 1);
+  int scale = OP2(div, one, OP2(add, norm, kiln__lower_const(l, dtype, 1e-7)));
+  scale = OP2(mul, scale, kiln__lower_const(l, dtype, most));
+  rows->values[0] = SELECT(OP2(gt, norm, kiln__lower_const(l, dtype, most)), scale, one);
+}
+ROWS(renorm) {
+  return OP2(mul, kiln__lower_value(l, kiln_node_input(node, 0), map), rows->values[0]);
+}
+
 /* -- Sums of functions -- */
+
+/* Of the diagonal of a matrix. */
+ROWS_BEGIN(trace) {
+  const kiln_tensor_detail *t = kiln_node_input(node, 0)->type->detail;
+  const kiln_dtype dtype = kiln__rows_compute(node);
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  const bool numbers = kiln_dim_is_number(s.sizes[0]) && kiln_dim_is_number(s.sizes[1]);
+  if (t->rank != 2 || !(numbers || s.sizes[0] == s.sizes[1])) {
+    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    return;
+  }
+  const kiln_dim size = numbers && s.sizes[1] < s.sizes[0] ? s.sizes[1] : s.sizes[0];
+  const int loop = kiln__lower_open(l, KILN_LOOP_reduce, size);
+  kiln__lower_map *at = kiln__lower_new_map(l, 2);
+  if (loop < 0) return;
+  if (size != 1) at->dims[0] = at->dims[1] = kiln__lower_along(loop);
+  rows->loops = 1;
+  const int x = kiln__lower_value(l, kiln_node_input(node, 0), at);
+  rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_sum, kiln__lower_cast(l, x, dtype), rows);
+  kiln__rows_close(l, rows);
+}
+ROW_VALUES(trace)
 
 /* top + log(sum(exp(x - top))), where top, the greatest, is finite. */
 ROWS_BEGIN(logsumexp) {
@@ -135,6 +207,23 @@ ROWS_BEGIN(nansum) {
 }
 ROW_VALUES(nansum)
 
+/* Divided by how many are none. */
+ROWS_BEGIN(nanmean) {
+  const kiln_dtype dtype = kiln__rows_compute(node);
+  if (!(kiln_loop_class(kiln__lower_input_dtype(node, 0)) & KILN_LOOP_CLASS_F) ||
+      kiln__lower_input_dtype(node, 0) != dtype || !kiln__lower_is_none(node, 3)) {
+    kiln__lower_refuse(l, KILN_REASON_dtype);
+    return;
+  }
+  const int x = kiln__rows_open_first(l, node, rows, dtype);
+  const int fine = kiln__lower_cast(l, OP2(eq, x, x), KILN_DTYPE_I64);
+  const int count = kiln__rows_reduce(l, KILN_LOOP_sum, fine, rows);
+  const int sum = kiln__rows_reduce(l, KILN_LOOP_sum, without_nan(l, x), rows);
+  kiln__rows_close(l, rows);
+  rows->values[0] = OP2(div, sum, kiln__lower_cast(l, count, dtype));
+}
+ROW_VALUES(nanmean)
+
 /* -- Losses of two tensors: each element in double, rounded -- */
 
 typedef int (*loss_fn)(kiln__lowering *l, int difference, double parameter);
@@ -170,30 +259,35 @@ static int loss_at(kiln__lowering *l, const kiln_node *node, int x, int y, loss_
 }
 static int loss_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                         loss_fn fn) {
-  const kiln_ivalue *how = kiln_ir_value_constant(kiln_node_input(node, 2));
-  if (!how || how->tag != KILN_TAG_INT) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (kiln__rows_reduction(node) < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const int x = kiln__lower_input(l, node, 0, map, KILN_DTYPE_NONE);
   const int y = kiln__lower_input(l, node, 1, map, KILN_DTYPE_NONE);
   return kiln__lower_cast(l, loss_at(l, node, x, y, fn), kiln__lower_result_dtype(node, 0));
 }
-/* Both tensors have the same sizes. */
-static void begin_loss(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, loss_fn fn) {
-  const kiln_ir_value *first = kiln_node_input(node, 0), *second = kiln_node_input(node, 1);
-  const kiln_tensor_detail *a = first->type->detail, *b = second->type->detail;
+/* Whether two have the same sizes, which is told of what has not. */
+static bool are_alike(kiln__lowering *l, const kiln_node *node, int other) {
+  const kiln_tensor_detail *a = kiln_node_input(node, 0)->type->detail;
+  const kiln_tensor_detail *b =
+      kiln__lower_is_tensor(node, other) ? kiln_node_input(node, other)->type->detail : NULL;
   bool same = b && a->rank == b->rank;
   for (int d = 0; same && d < a->rank; d++) same = a->sizes[d] == b->sizes[d];
-  if (!same) kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  if (!same) return;
+  return same || kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+}
+int kiln__rows_sum_or_mean(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows,
+                           int sum, kiln_dtype quotient) {
+  if (kiln__rows_reduction(node) != 1) return sum;
+  const int n = kiln__lower_size(l, quotient, kiln__rows_length(l, node, rows));
+  return kiln__lower_cast(l, OP2(div, kiln__lower_cast(l, sum, quotient), n),
+                          kiln__rows_compute(node));
+}
+static void begin_loss(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, loss_fn fn) {
+  if (!are_alike(l, node, 1)) return;
   const kiln__lower_map *map = kiln__rows_open(l, node, rows);
-  const int x = kiln__lower_value(l, first, map), y = kiln__lower_value(l, second, map);
-  int sum = kiln__rows_reduce(l, KILN_LOOP_sum, loss_at(l, node, x, y, fn), rows);
+  const int x = kiln__lower_value(l, kiln_node_input(node, 0), map);
+  const int y = kiln__lower_value(l, kiln_node_input(node, 1), map);
+  const int sum = kiln__rows_reduce(l, KILN_LOOP_sum, loss_at(l, node, x, y, fn), rows);
   kiln__rows_close(l, rows);
-  if (kiln_ir_value_constant(kiln_node_input(node, 2))->u.i == 1) {
-    const int n = kiln__lower_size(l, KILN_DTYPE_F64, kiln__rows_length(l, node, rows));
-    sum = OP2(div, kiln__lower_cast(l, sum, KILN_DTYPE_F64), n);
-    sum = kiln__lower_cast(l, sum, kiln__rows_compute(node));
-  }
-  rows->values[0] = sum;
+  rows->values[0] = kiln__rows_sum_or_mean(l, node, rows, sum, KILN_DTYPE_F64);
 }
 #define LOSS(name, fn)                                         \
   KILN__LOWER(name) { return loss_element(l, node, map, fn); } \

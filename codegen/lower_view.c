@@ -356,11 +356,11 @@ KILN__LOWER_EACH(unbind) {
   return read_at(l, node, map, dim, output);
 }
 
-/* tensor_split(self, sections, dim): the first ones may have one element more. */
-KILN__LOWER_EACH(tensor_split_sections) {
+/* In so many parts: the first ones may have one element more. */
+static int read_section(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                        int dim, int output) {
   int64_t sections;
-  int dim;
-  if (!int_arg(l, node, 1, 1, &sections) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  if (!int_arg(l, node, 1, 1, &sections)) return -1;
   const kiln_dim size = self_sizes(l, node).sizes[dim];
   if (sections < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!kiln_dim_is_number(size)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
@@ -368,17 +368,37 @@ KILN__LOWER_EACH(tensor_split_sections) {
   return read_from(l, node, map, dim,
                    output * (size / sections) + (output < longer ? output : longer));
 }
-/* tensor_split(self, indices, dim): parts that begin there. */
-KILN__LOWER_EACH(tensor_split_indices) {
+/* In parts that begin there. */
+static int read_part(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
+                     int output) {
   ints begins;
-  int dim;
-  if (!ints_arg(l, node, 1, &begins) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  if (!ints_arg(l, node, 1, &begins)) return -1;
   if (output > begins.count) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dim from =
       output == 0 ? 0 : place_in(l, self_sizes(l, node).sizes[dim], begins.at[output - 1]);
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   return read_from(l, node, map, dim, from);
 }
+/* tensor_split(self, sections or indices, dim); of hsplit, vsplit and dsplit the dimension is the
+ * columns' (of a vector its own), the rows', the third. */
+KILN__LOWER_EACH(tensor_split_sections) {
+  int dim;
+  return dim_arg(l, node, 2, 0, &dim) ? read_section(l, node, map, dim, output) : -1;
+}
+KILN__LOWER_EACH(tensor_split_indices) {
+  int dim;
+  return dim_arg(l, node, 2, 0, &dim) ? read_part(l, node, map, dim, output) : -1;
+}
+static int split_at(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
+                    int output) {
+  if (map->rank <= dim) return kiln__lower_refuse(l, KILN_REASON_raises);
+  return kiln_node_input(node, 1)->type->kind == KILN_TYPE_LIST
+             ? read_part(l, node, map, dim, output)
+             : read_section(l, node, map, dim, output);
+}
+KILN__LOWER_EACH(hsplit) { return split_at(l, node, map, map->rank > 1, output); }
+KILN__LOWER_EACH(vsplit) { return split_at(l, node, map, 0, output); }
+KILN__LOWER_EACH(dsplit) { return split_at(l, node, map, 2, output); }
 
 /* meshgrid(tensors, indexing): each goes along a dimension of its own; of "xy" the first two along
  * each other's. */

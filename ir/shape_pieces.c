@@ -100,18 +100,46 @@ bool kiln__shape_split_sizes(kiln_shape_query *q) {
   return give(q, &p);
 }
 
-/* tensor_split(self, sections, dim): the first ones may have an element more. */
+/* In so many parts, the first of which may have an element more; or in parts that begin at the
+ * places of a list, which count from the end where they are below 0. */
+static bool give_parts(kiln_shape_query *q, pieces *p) {
+  kiln_shape_list list;
+  int64_t sections, begin = 0;
+  if (!kiln_dim_is_number(p->self->sizes[p->dim])) return false;
+  const int64_t size = p->self->sizes[p->dim];
+  if (kiln__shape_int(q, 1, &sections)) {
+    if (sections < 1 || !reserve(q, p, sections)) return false;
+    for (int i = 0; i < p->count; i++) set_piece(q, p, i, size / sections + (i < size % sections));
+    return give(q, p);
+  }
+  if (!kiln__shape_ints(q, 1, &list) || !reserve(q, p, list.count + 1)) return false;
+  for (int i = 0; i < p->count; i++) {
+    const bool is_last = i == list.count;
+    if (!is_last && !list.known[i]) return false;
+    int64_t end = is_last ? size : list.ints[i];
+    if (end < 0) end += size;
+    end = end < 0 ? 0 : end > size ? size : end;
+    set_piece(q, p, i, end > begin ? end - begin : 0);
+    begin = end;
+  }
+  return give(q, p);
+}
+/* tensor_split(self, sections or indices, dim) */
 bool kiln__shape_tensor_split(kiln_shape_query *q) {
   pieces p;
-  int64_t sections;
-  if (!begin(q, 2, &p) || !kiln__shape_int(q, 1, &sections) || sections < 1 ||
-      !kiln_dim_is_number(p.self->sizes[p.dim]) || !reserve(q, &p, sections)) {
-    return false;
-  }
-  const int64_t size = p.self->sizes[p.dim];
-  for (int i = 0; i < p.count; i++) set_piece(q, &p, i, size / sections + (i < size % sections));
-  return give(q, &p);
+  return begin(q, 2, &p) && give_parts(q, &p);
 }
+/* hsplit, vsplit, dsplit: along the columns (of a vector its only dimension), rows, the third. */
+static bool split_at(kiln_shape_query *q, int dim) {
+  pieces p = {.self = kiln__shape_ranked(q, 0), .dim = dim};
+  return p.self && p.self->rank > dim && give_parts(q, &p);
+}
+bool kiln__shape_hsplit(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  return self && split_at(q, self->rank > 1);
+}
+bool kiln__shape_vsplit(kiln_shape_query *q) { return split_at(q, 0); }
+bool kiln__shape_dsplit(kiln_shape_query *q) { return split_at(q, 2); }
 
 /* unbind(self, dim): without the dimension. */
 bool kiln__shape_unbind(kiln_shape_query *q) {

@@ -15,6 +15,7 @@ static kiln_ivalue others(kiln__composite *r, int rank, int64_t dim) {
 /* v, pow, dim: over all other dimensions, which stay as 1; dim -1: of all */
 static kiln_tensor *norm_except(kiln__composite *r, kiln_tensor *v, double p, int64_t dim) {
   const int rank = kiln_tensor_rank(v);
+  if (dim < -1) dim += rank;
   if (dim == -1) return KILN_STEP(r, linalg_vector_norm, T(v), F(p), NONE, B(false), NONE);
   if (dim < 0 || dim >= rank) {
     return FAIL(r, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)",
@@ -39,10 +40,7 @@ KILN_COMPOSITE(_weight_norm_interface) {
 
 /* v, g, dim: v * (g / |v|) with the norm over all dimensions but one */
 KILN_COMPOSITE(_weight_norm) {
-  const int rank = kiln_tensor_rank(SELF),
-            dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
-  const kiln_ivalue dims = others(r, rank, kiln_arg_int(args, 2) == -1 ? -1 : dim);
-  kiln_tensor *norm = KILN_STEP(r, linalg_vector_norm, T(SELF), F(2), dims, B(true), NONE);
+  kiln_tensor *norm = norm_except(r, SELF, 2, kiln_arg_int(args, 2));
   kiln_tensor *scale = KILN_STEP(r, div, T(ARG(1)), T(norm));
   return KILN_STEP(r, mul, T(SELF), T(scale));
 }
@@ -53,6 +51,8 @@ KILN_COMPOSITE(_weight_norm) {
 KILN_COMPOSITE(renorm) {
   const int rank = kiln_tensor_rank(SELF),
             dim = kiln__composite_dim(r, kiln_arg_int(args, 2), rank);
+  if (rank < 2)
+    return FAIL(r, "renorm: input needs at least 2 dimensions, got %d dimensions", rank);
   kiln_tensor *norm =
       KILN_STEP(r, linalg_vector_norm, T(SELF), args[1], others(r, rank, dim), B(true), NONE);
   kiln_tensor *over = KILN_STEP(r, gt, T(norm), args[3]);

@@ -1,0 +1,164 @@
+/* lower_part.c: tensors of which a part is another's: diagonals of zeros, and copies of which a
+ * part is written. Where an element stands tells whose it is, or the part is a nest of its own. */
+#include "codegen/lower.h"
+
+#define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
+#define SELECT(mask, a, b) kiln__lower_op(l, KILN_LOOP_select, mask, a, b)
+
+static int rank_of(const kiln_ir_value *value) {
+  return value->type->detail ? value->type->detail->rank : -1;
+}
+/* Constant dimension i of a tensor of that rank; false, with a reason. */
+static bool dim_of(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out) {
+  int64_t dim;
+  if (!kiln_ir_value_const_int(kiln_node_input(node, i), &dim))
+    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+  if (dim < -rank || dim >= rank) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  *out = (int)(dim < 0 ? dim + rank : dim);
+  return true;
+}
+static bool int_of(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out) {
+  *out = none;
+  if (kiln__lower_is_none(node, i)) return true;
+  return kiln_ir_value_const_int(kiln_node_input(node, i), out) ||
+         kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+}
+
+/* -- Diagonals -- */
+
+/* An element of a diagonal, at dimensions a and b of the map, `offset` to the right: what is read
+ * beside it is not used, and lies within. -1: the loops stand at no such element. */
+static int on_diagonal(kiln__lowering *l, const kiln__lower_map *map, int a, int b,
+                       int64_t offset) {
+  const kiln__lower_dim *i = &map->dims[a], *j = &map->dims[b];
+  if (i->check || j->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  const int row = kiln_loop_index(l->fn, l->nest, i->offset, i->steps);
+  const int column = kiln_loop_index(l->fn, l->nest, j->offset, j->steps);
+  const int by = kiln_loop_const_i(l->fn, l->nest, KILN_DTYPE_I64, offset);
+  return OP2(eq, OP2(add, row, by), column);
+}
+static int zero_of(kiln__lowering *l, int like) {
+  return kiln__lower_cast(
+      l, kiln__lower_const(l, kiln__lower_compute(kiln__lower_dtype_of(l, like)), 0),
+      kiln__lower_dtype_of(l, like));
+}
+/* The last dimension of the argument as the diagonal of the result's a and b, zeros elsewhere. */
+static int embed(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int a, int b,
+                 int64_t offset) {
+  const kiln_ir_value *self = kiln_node_input(node, 0);
+  if (a == b || rank_of(self) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
+  for (int d = 0, at = 0; d < map->rank; d++)
+    if (d != a && d != b) own->dims[at++] = map->dims[d];
+  /* Of rows and columns the one that the offset keeps within: both have offset elements more. */
+  const int64_t most = offset < 0 ? -offset : offset;
+  const kiln_dim size = kiln__lower_sizes_of(l, self).sizes[map->rank - 2];
+  const int along = offset < 0 ? b : a;
+  if (most > 0) {
+    const int side = kiln__lower_side(l, &map->dims[along], size);
+    if (side == 0) return -1;
+    if (side > 0) own->dims[map->rank - 2] = (kiln__lower_dim){0};
+    if (side < 0) own->dims[map->rank - 2] = map->dims[along];
+    const int x = kiln__lower_value(l, self, own);
+    if (x < 0 || side > 0) return x < 0 ? -1 : zero_of(l, x);
+    const int on = on_diagonal(l, map, a, b, offset);
+    return on < 0 ? -1 : SELECT(on, x, zero_of(l, x));
+  }
+  own->dims[map->rank - 2] = map->dims[along];
+  const int x = kiln__lower_value(l, self, own), on = on_diagonal(l, map, a, b, offset);
+  return x < 0 || on < 0 ? -1 : SELECT(on, x, zero_of(l, x));
+}
+KILN__LOWER(diag_embed) {
+  int64_t offset;
+  int a, b;
+  if (!int_of(l, node, 1, 0, &offset) || !dim_of(l, node, 2, map->rank, &a) ||
+      !dim_of(l, node, 3, map->rank, &b))
+    return -1;
+  return embed(l, node, map, a, b, offset);
+}
+/* diag(self, diagonal) of a vector; of a matrix its diagonal. */
+KILN__LOWER(diag) {
+  int64_t offset;
+  if (!int_of(l, node, 1, 0, &offset)) return -1;
+  if (map->rank == 2) return embed(l, node, map, 0, 1, offset);
+  kiln__lower_map *own = kiln__lower_new_map(l, 2);
+  if (map->rank != 1 || rank_of(kiln_node_input(node, 0)) != 2)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  own->dims[0] = kiln__lower_moved(l, &map->dims[0], offset < 0 ? -offset : 0, 0);
+  own->dims[1] = kiln__lower_moved(l, &map->dims[0], offset > 0 ? offset : 0, 0);
+  return kiln__lower_value(l, kiln_node_input(node, 0), own);
+}
+/* Of a vector; what is flattened has no map. */
+KILN__LOWER(diagflat) {
+  int64_t offset;
+  if (!int_of(l, node, 1, 0, &offset)) return -1;
+  if (rank_of(kiln_node_input(node, 0)) != 1)
+    return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  return embed(l, node, map, 0, 1, offset);
+}
+
+/* -- Copies of which a part is written -- */
+
+static int of_self(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
+  return kiln__lower_value(l, kiln_node_input(node, 0), map);
+}
+/* Of the part, in self's type; its sizes are those of a slice. */
+static int of_part(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
+  const int x = kiln__lower_value(l, kiln_node_input(node, 1), map);
+  return kiln__lower_cast(l, x, kiln__lower_input_dtype(node, 0));
+}
+static bool fits(const kiln_node *node) {
+  const kiln_dtype from = kiln__lower_input_dtype(node, 1), to = kiln__lower_input_dtype(node, 0);
+  return from == to;
+}
+
+/* select_scatter(self, src, dim, index) */
+KILN__LOWER(select_scatter) {
+  const kiln_dim *sizes = kiln_node_input(node, 0)->type->detail->sizes;
+  int64_t index;
+  int dim;
+  if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &index)) return -1;
+  if (!fits(node)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln_dim_is_number(sizes[dim])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  if (index < 0) index += sizes[dim];
+  if (index < 0 || index >= sizes[dim]) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln__lower_dim *at = &map->dims[dim];
+  int side = index > 0 ? kiln__lower_side(l, at, index) : 1;
+  if (side == 0) return -1;
+  if (side < 0) return of_self(l, node, map);
+  side = index + 1 < sizes[dim] ? kiln__lower_side(l, at, index + 1) : -1;
+  if (side == 0) return -1;
+  if (side > 0) return of_self(l, node, map);
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
+  for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
+  return of_part(l, node, own);
+}
+/* slice_scatter(self, src, dim, start, end, step): parts of neighbours. */
+KILN__LOWER(slice_scatter) {
+  const kiln_dim *sizes = kiln_node_input(node, 0)->type->detail->sizes;
+  const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
+  int64_t start, step;
+  int dim;
+  if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &start) ||
+      !int_of(l, node, 5, 1, &step))
+    return -1;
+  if (!fits(node)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (step != 1 || !src || src->rank != map->rank)
+    return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  if (!kiln_dim_is_number(sizes[dim]) || !kiln_dim_is_number(src->sizes[dim]))
+    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  if (start < 0) start += sizes[dim];
+  if (start < 0) start = 0;
+  const int64_t end = start + src->sizes[dim];
+  if (end > sizes[dim]) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln__lower_dim *at = &map->dims[dim];
+  int side = start > 0 ? kiln__lower_side(l, at, start) : 1;
+  if (side == 0) return -1;
+  if (side < 0) return of_self(l, node, map);
+  side = end < sizes[dim] ? kiln__lower_side(l, at, end) : -1;
+  if (side == 0) return -1;
+  if (side > 0) return of_self(l, node, map);
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->dims[dim] = kiln__lower_moved(l, at, 0, start);
+  return of_part(l, node, own);
+}
