@@ -25,18 +25,11 @@ KILN__LOWER(logaddexp2) {
 }
 /* x log(1 + y), 0 where x is and y is a number; the logarithm in y's type. */
 KILN__LOWER(special_xlog1py) {
-  operands p = kiln__lower_operands(l, node, map, 2, true);
+  const operands p = kiln__lower_operands(l, node, map, 2, true);
   const kiln_dtype d = p.common;
-  int y = p.b, log;
-  if (p.a < 0 || y < 0) return -1;
-  if (kiln__lower_is_tensor(node, 1)) {
-    if (kiln_dtype_to_float(kiln__lower_input_dtype(node, 1)) != d)
-      return kiln__lower_refuse(l, KILN_REASON_dtype);
-    log = step(l, OP1(log1p, y), d);
-  } else {
-    y = kiln__lower_input(l, node, 1, map, KILN_DTYPE_F32);
-    log = kiln__lower_cast(l, OP1(log1p, y), kiln__lower_compute(d));
-  }
+  if (kiln__lower_is_tensor(node, 1) && kiln_dtype_to_float(kiln__lower_input_dtype(node, 1)) != d)
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  const int y = step(l, p.b, d), log = step(l, OP1(log1p, y), d);
   const int zero = kiln__lower_like(l, p.a, 0);
   const int is_zero = OP2(and, OP2(eq, p.a, zero), OP2(eq, y, y));
   return finish(l, SELECT(is_zero, zero, OP2(mul, p.a, log)), d);

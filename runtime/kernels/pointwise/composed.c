@@ -35,10 +35,17 @@ KILN_COMPOSITE(logaddexp2) {
                        T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isfinite, T(a))))));
   return KILN_STEP(r, where, T(infinite), T(a), T(sum));
 }
+/* A number where the mask is true; in t's order of memory, which masked_fill does not keep. */
+static kiln_tensor *where_number(kiln__composite *r, kiln_tensor *mask, double number,
+                                 kiln_tensor *t) {
+  kiln_tensor *other = kiln__composite_operand(r, F(number), kiln__composite_dtype(t));
+  return KILN_STEP(r, where, T(mask), T(other), T(t));
+}
 KILN_COMPOSITE(special_xlog1py) {
-  kiln_tensor *y = args[1].tag == KILN_TAG_TENSOR ? ARG(1)
-                                                  : KILN_STEP(r, full, kiln__composite_no_list(r),
-                                                              args[1], NONE, NONE, NONE, NONE);
+  kiln_tensor *y =
+      args[1].tag == KILN_TAG_TENSOR
+          ? ARG(1)
+          : kiln__composite_operand(r, args[1], kiln_dtype_to_float(kiln__composite_dtype(SELF)));
   kiln_tensor *log = KILN_STEP(r, log1p, T(y));
   kiln_tensor *product = KILN_STEP(r, mul, args[0], T(log));
   kiln_tensor *zero =
@@ -47,14 +54,14 @@ KILN_COMPOSITE(special_xlog1py) {
           : kiln__composite_operand(r, B(kiln__number(args[0]).f == 0), KILN_DTYPE_BOOL);
   zero = KILN_STEP(r, logical_and, T(zero),
                    T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
-  return KILN_STEP(r, masked_fill, T(product), T(zero), I(0));
+  return where_number(r, zero, 0, product);
 }
 /* -x log x, 0 at 0, -inf below */
 KILN_COMPOSITE(special_entr) {
   kiln_tensor *x = kiln__composite_as_float(r, SELF);
   kiln_tensor *t = KILN_STEP(r, neg, T(KILN_STEP(r, mul, T(x), T(KILN_STEP(r, log, T(x))))));
-  t = KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, eq, T(x), I(0))), I(0));
-  return KILN_STEP(r, masked_fill, T(t), T(KILN_STEP(r, lt, T(x), I(0))), F(-INFINITY));
+  t = where_number(r, KILN_STEP(r, eq, T(x), I(0)), 0, t);
+  return where_number(r, KILN_STEP(r, lt, T(x), I(0)), -INFINITY, t);
 }
 /* The normal distribution function. */
 KILN_COMPOSITE(special_ndtr) {
