@@ -59,6 +59,15 @@ typedef struct kiln_alias_accesses {
 bool kiln_alias_collect(const kiln_alias *alias, kiln_arena *arena, const kiln_node *node,
                         int64_t *steps, kiln_alias_accesses *out);
 
+/* Which of many nodes write memory that values of a growing set may share, each told once: what
+ * passes ask that mark live values. In all as long as the sets of locations that are met. */
+typedef struct kiln_alias_watch kiln_alias_watch;
+kiln_alias_watch *kiln_alias_watch_create(const kiln_alias *alias, kiln_arena *arena);
+void kiln_alias_watch_node(kiln_alias_watch *watch, kiln_node *node);
+void kiln_alias_watch_value(kiln_alias_watch *watch, const kiln_ir_value *value);
+/* One that was not told; NULL: there is none now. */
+kiln_node *kiln_alias_watch_next(kiln_alias_watch *watch);
+
 /* -- Shapes (ir/shape.c) -- */
 
 /* Gives every output of the node whose type is incomplete the type that its shape function finds;

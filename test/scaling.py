@@ -415,6 +415,13 @@ def a_list_appended_to(n):
     return calls(program(['l = annotate(List[int], [])'] + repeat(n, '_ = torch.append(l, #)')))
 
 
+@grows(300)
+def lists_that_branches_append_to(n):
+    return calls(program(['c = bool(torch.sum(x))'] +
+                         repeat(n, 'l# = annotate(List[Tensor], [x])', 'if c:', '  _ = torch.append(l#, x)', 'else:',
+                                '  pass', 'x = torch.sub(torch.stack(l#)[0], 1)')))
+
+
 @grows(1000)
 def a_dict_written(n):
     return calls(program(['d = annotate(Dict[str, int], {})'] + repeat(n, 'd["k#"] = #')))

@@ -10,15 +10,15 @@
  * Liveness is marked backwards from the graph's results, from nodes with side effects, and from
  * nodes that write memory which a live value may share. The case that defeats counting uses is a
  * loop that carries a value only to itself: its output is dead although the body uses it, so Loop
- * and If results are marked one by one. Writers are added until nothing changes, since a writer
- * that comes alive makes its inputs live too. */
+ * and If results are marked one by one. Writers are added as the memory that they write
+ * comes alive (kiln_alias_watch), since a writer that does makes its inputs live too. */
 #include "ir/pass.h"
 
 typedef struct marker {
   kiln_pass *pass;
   KILN_VEC(kiln_ir_value *) work; /* live values whose definition is still to be marked */
   KILN_VEC(kiln_ir_value *) live; /* every live value */
-  KILN_VEC(kiln_node *) writers;  /* that are not live yet */
+  kiln_alias_watch *writers;
   bool keeps_raising;
 } marker;
 
@@ -31,6 +31,7 @@ static void mark_value(marker *m, kiln_ir_value *value) {
   value->data = (void *)(uintptr_t)&live_mark;
   kiln_vec_push(m->pass->scratch, &m->work, value);
   kiln_vec_push(m->pass->scratch, &m->live, value);
+  if (kiln_type_is_mutable(value->type)) kiln_alias_watch_value(m->writers, value);
 }
 
 static void mark_node(marker *m, kiln_node *node) {
@@ -83,46 +84,35 @@ static bool stays(const marker *m, const kiln_node *node) {
   return m->keeps_raising && kiln_node_raises(node);
 }
 
+/* What it writes may have come from outside, or gone out. */
+static bool writes_outside(kiln_alias *alias, const kiln_node *writer) {
+  for (int i = 0; i < writer->input_count; i++) {
+    const kiln_ir_value *in = kiln_node_input(writer, i);
+    if (kiln_alias_writes_to(alias, writer, in) && kiln_alias_is_wildcard(alias, in)) return true;
+  }
+  return false;
+}
+
 /* Clears the marks, marks what must stay for its own sake and collects the writers. */
 static void start(marker *m, kiln_block *block) {
+  kiln_alias *alias = kiln_pass_alias(m->pass);
   for (kiln_node *n = block->first; n; n = n->next) {
     n->mark = 0;
     for (int b = 0; b < n->block_count; b++) start(m, n->blocks[b]);
   }
   for (kiln_node *n = block->first; n; n = n->next) {
-    if (stays(m, n)) {
+    if (stays(m, n) || writes_outside(alias, n)) {
       mark_node(m, n);
-    } else if (kiln_alias_node_writes(kiln_pass_alias(m->pass), n)) {
-      kiln_vec_push(m->pass->scratch, &m->writers, n);
+    } else {
+      kiln_alias_watch_node(m->writers, n);
     }
   }
-}
-
-static bool writes_live_memory(const marker *m, const kiln_node *writer) {
-  kiln_alias *alias = kiln_pass_alias(m->pass);
-  for (int i = 0; i < writer->input_count; i++) {
-    const kiln_ir_value *in = kiln_node_input(writer, i);
-    if (kiln_alias_writes_to(alias, writer, in) && kiln_alias_is_wildcard(alias, in)) return true;
-  }
-  for (int i = 0; i < m->live.count; i++) {
-    if (kiln_type_is_mutable(m->live.data[i]->type) &&
-        kiln_alias_writes_to(alias, writer, m->live.data[i])) {
-      return true;
-    }
-  }
-  return false;
 }
 
 static void mark_writers(marker *m) {
-  for (bool again = true; again;) {
-    again = false;
-    for (int i = 0; i < m->writers.count; i++) {
-      kiln_node *writer = m->writers.data[i];
-      if (writer->mark || !writes_live_memory(m, writer)) continue;
-      mark_node(m, writer);
-      drain(m);
-      again = true;
-    }
+  for (kiln_node *n; (n = kiln_alias_watch_next(m->writers));) {
+    mark_node(m, n);
+    drain(m);
   }
 }
 
@@ -166,6 +156,7 @@ static void sweep(kiln_pass *pass, kiln_block *block) {
 
 static kiln_status *run(kiln_pass *pass, bool keeps_raising) {
   marker m = {.pass = pass, .keeps_raising = keeps_raising};
+  m.writers = kiln_alias_watch_create(kiln_pass_alias(pass), pass->scratch);
   kiln_block *top = pass->graph->top;
   start(&m, top);
   for (int i = 0; i < kiln_block_output_count(top); i++) mark_value(&m, kiln_block_output(top, i));
