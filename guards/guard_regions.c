@@ -278,13 +278,13 @@ static bool infer(finder *f, kiln_node *n) {
 /* Its results' types from what is known, or from what the guard may ask for in addition. */
 static bool infer_asking(finder *f, kiln_node *n) {
   kiln_dim_wishes wishes = {0};
-  kiln_dims_listen(dims_of(f), &wishes);
+  kiln_dims_listen(dims_of(f), &wishes, NULL);
   bool good = kiln_shape_infer(n->graph, n);
   while (!good && grant(f, &wishes)) {
     wishes.count = 0;
     good = kiln_shape_infer(n->graph, n);
   }
-  kiln_dims_listen(dims_of(f), NULL);
+  kiln_dims_listen(dims_of(f), NULL, NULL);
   return good;
 }
 
@@ -328,14 +328,14 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
 /* Types of symbols in the group, with what the guard may ask for in addition. */
 static bool retype(finder *f, kiln_graph *body, const kiln_type *const *types,
                    kiln_type_vec *known) {
-  kiln_dim_wishes wishes = {0};
-  kiln_dims_listen(dims_of(f), &wishes);
+  kiln_dim_wishes wishes = {0}, liked = {0};
+  kiln_dims_listen(dims_of(f), &wishes, &liked);
   bool good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
-  while (!good && grant(f, &wishes)) {
-    wishes.count = 0;
+  while (!good && (grant(f, &wishes) || grant(f, &liked))) {
+    wishes.count = liked.count = 0;
     good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
   }
-  kiln_dims_listen(dims_of(f), NULL);
+  kiln_dims_listen(dims_of(f), NULL, NULL);
   return good && has_room(&f->region.checks);
 }
 

@@ -126,6 +126,14 @@ static bool give_values(kiln_shape_query *q, const kiln_tensor_detail *x, const 
   return q->op->schema->result_count < 2 ||
          kiln__shape_give(q, 1, KILN_DTYPE_I64, x->rank, sizes, plain);
 }
+/* No window should reach over both edges, nor be all of the image: a kernel of all images has parts
+ * for one edge each, and a mean of all is another sum. */
+static void like_larger(kiln_dims *dims, kiln_dim in, int64_t size, int64_t dilation) {
+  if (!is_sane(size) || !is_sane(dilation) || size > 1 << 20 || dilation > 1 << 20 ||
+      !is_sane_dim(in) || kiln_dim_is_number(in))
+    return;
+  kiln_dims_like(dims, kiln_sum_number(dilation * (size - 1) + 2), kiln_sum_of(dims, in));
+}
 /* max_pool, avg_pool: self, kernel_size, stride, padding, [dilation,] ceil_mode. */
 bool kiln__shape_pool(kiln_shape_query *q) {
   const kiln_tensor_detail *x = kiln__shape_ranked(q, 0);
@@ -139,8 +147,10 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     sizes[d] = x->sizes[d];
     if (at < 0) continue;
     const int64_t size = item(q, "kernel_size", at, n, KILN_DIM_UNKNOWN);
-    sizes[d] = windows(q->dims, x->sizes[d], size, item(q, "stride", at, n, size),
-                       item(q, "padding", at, n, 0), item(q, "dilation", at, n, 1), ceil_mode);
+    const int64_t padding = item(q, "padding", at, n, 0), dilation = item(q, "dilation", at, n, 1);
+    like_larger(q->dims, x->sizes[d], size, dilation);
+    sizes[d] = windows(q->dims, x->sizes[d], size, item(q, "stride", at, n, size), padding,
+                       dilation, ceil_mode);
     if (sizes[d] == NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
   }

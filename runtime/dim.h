@@ -117,8 +117,10 @@ typedef struct kiln_dim_wishes {
   int count;
   kiln_dim_order all[KILN_DIMS_ASSUMED];
 } kiln_dim_wishes;
-void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *wishes);
+/* `needed`: of kiln_dims_prove; `liked`: of kiln_dims_like, which others may need. */
+void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *needed, kiln_dim_wishes *liked);
 bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more);
+void kiln_dims_like(kiln_dims *dims, kiln_sum less, kiln_sum more);
 /* The symbols below 64 that stand in it, a bit each. */
 uint64_t kiln_dim_symbols(const kiln_dims *dims, kiln_dim d);
 

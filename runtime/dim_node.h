@@ -20,7 +20,7 @@ struct kiln_dims {
   KILN_VEC(kiln__dim_node *) nodes;
   kiln_map index; /* hash -> node */
   KILN_VEC(kiln_dim_order) assumed;
-  kiln_dim_wishes *wishes; /* borrowed; NULL: nobody listens */
+  kiln_dim_wishes *needed, *liked; /* borrowed; NULL: nobody listens */
 };
 
 /* Of an expression of the table. */

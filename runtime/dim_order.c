@@ -37,16 +37,25 @@ void kiln_dims_forget(kiln_dims *dims, int count) {
 
 /* -- Wishes -- */
 
-void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *wishes) { dims->wishes = wishes; }
+void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *needed, kiln_dim_wishes *liked) {
+  dims->needed = needed;
+  dims->liked = liked;
+}
 
-bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more) {
-  kiln_dim_wishes *wishes = dims->wishes;
+/* Whether it is proved; else whoever listens is told. */
+static bool ask(kiln_dims *dims, kiln_sum less, kiln_sum more, kiln_dim_wishes *wishes) {
   if (kiln_sum_is_natural(dims, kiln_sum_minus(more, less))) return true;
   const kiln_dim_order order = {kiln_sum_dim(dims, less), kiln_sum_dim(dims, more)};
   const bool can_be = kiln_dim_is_known(order.less) && kiln_dim_is_known(order.more) &&
                       !(kiln_dim_is_number(order.less) && kiln_dim_is_number(order.more));
   if (can_be && wishes && wishes->count < KILN_DIMS_ASSUMED) wishes->all[wishes->count++] = order;
   return false;
+}
+bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more) {
+  return ask(dims, less, more, dims->needed);
+}
+void kiln_dims_like(kiln_dims *dims, kiln_sum less, kiln_sum more) {
+  if (dims->liked) (void)ask(dims, less, more, dims->liked);
 }
 
 uint64_t kiln_dim_symbols(const kiln_dims *dims, kiln_dim d) {

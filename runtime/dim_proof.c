@@ -2,7 +2,8 @@
  *
  * A sum of at most MAX_MONOMIALS monomials, each atom x of them written as its least value and the
  * rest, is natural if all coefficients are. A quotient may be replaced by its bounds before that:
- * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n; beside Q = S//m that of S//(m n),
+ * (S - n + 1)/n <= S//n <= S/n, the whole sum multiplied by n: it is natural if n - 1 more than
+ * that is, being whole and above -1; beside Q = S//m that of S//(m n),
  * which is Q//n, by those of Q. A sum A*x + B is natural if A and A*least + B are: so bounds of
  * quotients are not needed of what both of (s0 + 1)//2*s1 - s0//2*s1 have. What has no room is not
  * proved. What is taken for granted of order
@@ -67,6 +68,41 @@ static void add_sum(const kiln_dims *dims, polynomial *p, monomial m, const kiln
   add(p, &m);
 }
 
+/* -- Ranges -- */
+
+static int64_t floor_of(int64_t a, int64_t n) { return a / n - (a % n < 0); }
+
+static void range_of(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most);
+
+/* The least of a sum, what is assumed of its atoms being so; INT64_MIN: there is none. */
+static int64_t least_of(const kiln_dims *dims, const kiln_sum *s) {
+  int64_t sum = s->constant;
+  for (int i = 0; i < s->count; i++) {
+    const int64_t c = s->terms[i].coefficient;
+    int64_t least, most, part;
+    range_of(dims, s->terms[i].atom, &least, &most);
+    const int64_t bound = c > 0 ? least : most;
+    if (bound == INT64_MIN || bound == INT64_MAX || !kiln_checked_mul_i64(c, bound, &part) ||
+        !kiln_checked_add_i64(sum, part, &sum))
+      return INT64_MIN;
+  }
+  return s->known ? sum : INT64_MIN;
+}
+/* Of an atom: of s0//2 it is 2 where 5 <= s0 is taken for granted. */
+static void range_of(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
+  kiln__dim_range_of_atom(dims, atom, least, most);
+  if (dims->assumed.count == 0) return;
+  for (int i = 0; i < dims->assumed.count; i++) {
+    const kiln_dim_order order = dims->assumed.data[i];
+    if (order.more == atom && kiln_dim_is_number(order.less) && order.less > *least)
+      *least = order.less;
+  }
+  const kiln__dim_node *n = kiln_dim_is_expression(atom) ? kiln__dim_node_of(dims, atom) : NULL;
+  if (!n || n->by < 2) return;
+  const int64_t sum = least_of(dims, &n->sum);
+  if (sum != INT64_MIN && floor_of(sum, n->by) > *least) *least = floor_of(sum, n->by);
+}
+
 static void drop_factor(monomial *m, int at) {
   m->count--;
   memmove(m->factors + at, m->factors + at + 1, sizeof *m->factors * (size_t)(m->count - at));
@@ -80,7 +116,7 @@ static int find_quotient(const kiln_dims *dims, const monomial *m) {
   int found = -1, negative = -1;
   for (int i = 0; i < m->count; i++) {
     int64_t least, most;
-    kiln__dim_range_of_atom(dims, m->factors[i], &least, &most);
+    range_of(dims, m->factors[i], &least, &most);
     if (least < 0 && negative >= 0) return -1;
     if (least < 0) negative = i;
     if (!kiln_dim_is_expression(m->factors[i])) continue;
@@ -91,10 +127,53 @@ static int find_quotient(const kiln_dims *dims, const monomial *m) {
   return kiln_dim_is_expression(m->factors[negative]) ? negative : -1;
 }
 
-/* What the quotient divides, and by what: S and m n of S//(m n); Q + b and n where the sum has
- * Q = (S - m b)//m, of several the one by most. */
+static bool is_natural_product(const kiln_dims *dims, const monomial *m) {
+  bool all = true;
+  for (int i = 0; i < m->count; i++) {
+    int64_t least, most;
+    range_of(dims, m->factors[i], &least, &most);
+    all &= least >= 0;
+  }
+  return all;
+}
+/* Whether they are quotients by one number of what differs by a number. */
+static bool are_alike(const kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  if (!kiln_dim_is_expression(a) || !kiln_dim_is_expression(b)) return false;
+  const kiln__dim_node *x = kiln__dim_node_of(dims, a), *y = kiln__dim_node_of(dims, b);
+  const kiln_sum apart = kiln_sum_minus(x->sum, y->sum);
+  return x->by > 1 && x->by == y->by && apart.known && apart.count == 0;
+}
+/* Which factor of a term is such a quotient where another term has one like it, the other factors
+ * of both being the same: of s0//2*s1 - (s0 + 1)//2*s1. -1: there is none. */
+static int find_alike(const kiln_dims *dims, const polynomial *p, int at) {
+  const monomial *m = &p->terms[at];
+  for (int i = 0; i < p->count; i++) {
+    const monomial *t = &p->terms[i];
+    int other = -1, own = -1;
+    if (i == at || t->count != m->count) continue;
+    for (int a = 0, b = 0; a < m->count || b < t->count;) {
+      if (a < m->count && b < t->count && m->factors[a] == t->factors[b]) {
+        a++;
+        b++;
+      } else if (b == t->count || (a < m->count && m->factors[a] < t->factors[b])) {
+        own = own < 0 ? a++ : m->count;
+      } else {
+        other = other < 0 ? b++ : t->count;
+      }
+      if (own == m->count || other == t->count) break;
+    }
+    if (own >= 0 && own < m->count && other >= 0 && other < t->count &&
+        are_alike(dims, m->factors[own], t->factors[other]))
+      return own;
+  }
+  return -1;
+}
+
+/* What a quotient is by, and what of it: the sum S and m n of S//(m n); Q + b and n where p has
+ * Q = (S - m b)//m, of several the one by most. Where p has Q = (S - b)//(m n) the quotient is Q
+ * and as many whole ones as b has, or, of a bound from above, may have. */
 static kiln_sum divided(const kiln_dims *dims, const polynomial *p, const kiln__dim_node *n,
-                        int64_t *out_by) {
+                        bool from_above, int64_t *out_by) {
   kiln_sum best = n->sum;
   *out_by = n->by;
   for (int i = 0; i < p->count; i++) {
@@ -103,30 +182,37 @@ static kiln_sum divided(const kiln_dims *dims, const polynomial *p, const kiln__
       const kiln__dim_node *q = kiln__dim_node_of(dims, p->terms[i].factors[k]);
       if (q == n || q->by < 2 || n->by % q->by != 0 || n->by / q->by >= *out_by) continue;
       const kiln_sum apart = kiln_sum_minus(n->sum, q->sum);
-      if (!apart.known || apart.count > 0 || apart.constant % q->by != 0) continue;
+      if (!apart.known || apart.count > 0) continue;
+      if (q->by != n->by && apart.constant % q->by != 0) continue;
       *out_by = n->by / q->by;
+      const int64_t whole = floor_of(apart.constant, q->by);
+      const bool is_more = from_above && apart.constant % q->by != 0;
       best = (kiln_sum){
-          .known = true, .count = 1, .constant = apart.constant / q->by, .terms = {{1, q->handle}}};
+          .known = true, .count = 1, .constant = whole + is_more, .terms = {{1, q->handle}}};
     }
   }
   return best;
 }
 
-/* Replaces quotients of terms below 0, or of all, by what makes the sum less. */
-static void replace_quotients(const kiln_dims *dims, polynomial *p, bool all) {
+/* Replaces quotients of terms below 0, or of all, by what makes the sum less; *scale is multiplied
+ * as the sum is. */
+static void replace_quotients(const kiln_dims *dims, polynomial *p, bool all, int64_t *scale) {
   for (int times = 0; times < MAX_QUOTIENTS && p->known; times++) {
     int at = 0, factor = -1;
     for (; at < p->count; at++) {
       const monomial *m = &p->terms[at];
-      factor = all || m->coefficient < 0 ? find_quotient(dims, m) : -1;
+      const int wanted = all || m->coefficient < 0 ? find_quotient(dims, m) : -1;
+      const int alike = wanted >= 0 && is_natural_product(dims, m) ? find_alike(dims, p, at) : -1;
+      factor = alike >= 0 ? alike : wanted;
       if (factor >= 0) break;
     }
     if (factor < 0) return;
     monomial m = p->terms[at];
     const kiln__dim_node *n = kiln__dim_node_of(dims, m.factors[factor]);
     int64_t by;
-    kiln_sum bound = divided(dims, p, n, &by);
+    kiln_sum bound = divided(dims, p, n, m.coefficient < 0, &by);
     p->terms[at] = p->terms[--p->count];
+    p->known &= kiln_checked_mul_i64(*scale, by, scale);
     for (int i = 0; i < p->count; i++) {
       int64_t *c = &p->terms[i].coefficient;
       p->known &= kiln_checked_mul_i64(*c, by, c);
@@ -145,7 +231,7 @@ static void replace_quotients(const kiln_dims *dims, polynomial *p, bool all) {
 static void add_rests(const kiln_dims *dims, polynomial *p, monomial m, int first) {
   for (int i = first; i < m.count; i++) {
     int64_t least, most;
-    kiln__dim_range_of_atom(dims, m.factors[i], &least, &most);
+    range_of(dims, m.factors[i], &least, &most);
     monomial constant = m;
     p->known &=
         least != INT64_MIN && kiln_checked_mul_i64(m.coefficient, least, &constant.coefficient);
@@ -162,12 +248,19 @@ static bool has_natural_coefficients(const kiln_dims *dims, const polynomial *p)
   return rests.known;
 }
 
-static bool has_natural_bounds(const kiln_dims *dims, polynomial p) {
-  if (has_natural_coefficients(dims, &p)) return true;
-  replace_quotients(dims, &p, false);
-  if (has_natural_coefficients(dims, &p)) return true;
-  replace_quotients(dims, &p, true);
+/* Whether p, which is `scale` times a whole number or less, shows that this one is natural. */
+static bool is_above(const kiln_dims *dims, polynomial p, int64_t scale) {
+  const monomial fraction = {.coefficient = scale - 1};
+  add(&p, &fraction);
   return has_natural_coefficients(dims, &p);
+}
+static bool has_natural_bounds(const kiln_dims *dims, polynomial p) {
+  int64_t scale = 1;
+  if (has_natural_coefficients(dims, &p)) return true;
+  replace_quotients(dims, &p, false, &scale);
+  if (is_above(dims, p, scale)) return true;
+  replace_quotients(dims, &p, true, &scale);
+  return is_above(dims, p, scale);
 }
 
 static int find_factor(const monomial *m, kiln_dim x) {
@@ -184,7 +277,7 @@ static bool is_natural_by(const kiln_dims *dims, const polynomial *p, kiln_dim x
                           int depth) {
   polynomial a = {.known = p->known}, b = {.known = p->known};
   int64_t least, most;
-  kiln__dim_range_of_atom(dims, x, &least, &most);
+  range_of(dims, x, &least, &most);
   if (least == INT64_MIN) return false;
   for (int i = 0; i < p->count; i++) {
     monomial m = p->terms[i];
@@ -217,9 +310,8 @@ static bool is_natural_in_parts(const kiln_dims *dims, const polynomial *p, int 
 /* By ranges and coefficients alone. */
 static bool is_natural_alone(const kiln_dims *dims, kiln_sum a) {
   enum { DEPTH = 1 };
-  int64_t least, most;
-  if (!kiln_sum_range(dims, a, &least, &most)) return false;
-  if (least >= 0 || a.count == 0) return least >= 0;
+  const int64_t least = least_of(dims, &a);
+  if (!a.known || least >= 0 || a.count == 0) return least >= 0;
   polynomial p = {.known = true};
   add_sum(dims, &p, (monomial){.coefficient = 1}, &a);
   return is_natural_in_parts(dims, &p, DEPTH);

@@ -254,13 +254,18 @@ static kiln_sum term_of(const kiln_dims *dims, const kiln_sum *s, int i) {
 }
 
 /* What a sum leaves of whole steps: of s1 + 3 in steps of s1 + 2 it is 1. Terms of the step are in
- * order, and the first one says how often it is taken out. */
+ * order, and the first one says how often it is taken out, or once less: 2*s1 - 1 in steps of s1
+ * leaves s1 - 1. */
 static kiln_sum remainder_of(kiln_dims *dims, kiln_sum a, kiln_sum step) {
   const kiln_sum first = step.count ? term_of(dims, &step, 0) : step;
   for (int turns = 0, i = 0; i < a.count && turns < KILN_SUM_TERMS; i++) {
     const kiln_sum times = kiln_sum_quotient(dims, term_of(dims, &a, i), first);
-    const kiln_sum rest = kiln_sum_minus(a, kiln_sum_product(dims, times, step));
-    if (!kiln_sum_is_natural(dims, rest)) continue;
+    kiln_sum rest = kiln_sum_minus(a, kiln_sum_product(dims, times, step));
+    if (!kiln_sum_is_natural(dims, rest)) {
+      const bool once = times.count == 0 && times.constant == 1; /* it would be as it was */
+      rest = kiln_sum_plus(rest, step);
+      if (once || !kiln_sum_is_natural(dims, rest)) continue;
+    }
     a = rest;
     i = -1;
     turns++;
