@@ -125,16 +125,15 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
     const int at = d - (rank - c->nd);
     sizes[d] = from.sizes[d];
     if (at < 0) continue;
-    if (!kiln_dim_is_number(from.sizes[d]) || !kiln_dim_is_number(c->out[at])) {
-      if (c->transposed) return refuse(l, KILN_REASON_dynamic_as_static);
-      copy.before[d] = c->pad[at];
-      sizes[d] = kiln_dim_plus(l->fn->dims, from.sizes[d], 2 * c->pad[at]);
-      continue;
-    }
     const int64_t reach = (c->taps[at] - 1) * c->dilation[at];
     copy.before[d] = c->transposed ? reach - c->pad[at] : c->pad[at];
     copy.between[d] = c->transposed ? c->stride[at] - 1 : 0;
     if (copy.before[d] < 0) return refuse(l, KILN_REASON_no_affine_map);
+    if (!kiln_dim_is_number(from.sizes[d]) || !kiln_dim_is_number(c->out[at])) {
+      sizes[d] = c->transposed ? kiln_dim_plus(l->fn->dims, c->out[at], reach)
+                               : kiln_dim_plus(l->fn->dims, from.sizes[d], 2 * c->pad[at]);
+      continue;
+    }
     const int64_t end = copy.before[d] + (from.sizes[d] - 1) * (copy.between[d] + 1) + 1;
     const int64_t needed = (c->out[at] - 1) * (c->transposed ? 1 : c->stride[at]) + reach + 1;
     sizes[d] = end > needed ? end : needed;

@@ -1,8 +1,9 @@
-"""Makes test/data/own/image_sizes with PyTorch (1.13 or 2.x): images of many sizes through one network.
+"""Makes test/data/own/image_sizes and up_convolutions with PyTorch (1.13 or 2.x): images of many sizes through one
+network.
 
 Run from the root of the project: python3 test/make/image_sizes.py
-A picture of 3 channels, steps of 2 one behind the other, windows over one channel, residual sums, a
-pool with zeros around, of which there is no kernel for all sizes, and a mean."""
+A picture of 3 channels, steps of 2 one behind the other, windows over one channel, residual sums, a pool with zeros
+around, and a mean; and the way back, by transposed convolutions."""
 import json
 import pathlib
 
@@ -61,3 +62,25 @@ with torch.no_grad():
     "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
     "stateful": False, "note": "images of many sizes",
 }, indent=1) + "\n")
+
+SOURCE = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.ConvTranspose2d(24, 16, 2, 2)
+        self.b = torch.nn.ConvTranspose2d(16, 16, 4, 2, 1, groups=16)
+        self.c = torch.nn.ConvTranspose2d(16, 12, (3, 5), (1, 3), 1, (0, 1), groups=2, dilation=(2, 1))
+
+    def forward(self, x):
+        x = torch.relu(self.a(x) + 0.5)
+        x = torch.relu(self.b(x) * 2)
+        return torch.tanh(self.c(x) - 0.5)
+"""
+model = neutral.define(SOURCE).Model().eval()
+for parameter in model.parameters():
+    parameter.requires_grad_(False)
+neutral.save_case("up_convolutions", model, ((torch.randn(1, 24, *size) * 0.5,) for size in (
+    (4, 5), (3, 6), (5, 5), (2, 3), (6, 4))), "transposed convolutions of images of many sizes", 1e-4, 1e-5)
