@@ -275,6 +275,9 @@ bool kiln__shape_same(kiln_shape_query *q) {
   return finish(q, 1, dtype == KILN_DTYPE_BOOL ? KILN_DTYPE_NONE : dtype);
 }
 
+/* Of a bool a bool. */
+bool kiln__shape_own(kiln_shape_query *q) { return finish(q, 1, own_dtype(q)); }
+
 bool kiln__shape_same_if_float(kiln_shape_query *q) {
   kiln_dtype dtype = own_dtype(q);
   bool floats = kiln_dtype_is_valid(dtype) && kiln_dtype_is_float(dtype);
