@@ -462,8 +462,11 @@ KILN__LOWER(repeat) {
     kiln__lower_dim rounds;
     own->dims[d] = map->dims[pad + d];
     if (from.sizes[d] == to.sizes[pad + d]) continue;
-    if (!kiln__lower_divide(l, &map->dims[pad + d], KILN_DIM_UNKNOWN, from.sizes[d], &rounds,
-                            &own->dims[d])) {
+    const kiln_sum times =
+        kiln_sum_quotient(l->fn->dims, kiln_sum_of(l->fn->dims, to.sizes[pad + d]),
+                          kiln_sum_of(l->fn->dims, from.sizes[d]));
+    if (!kiln__lower_divide(l, &map->dims[pad + d], kiln_sum_dim(l->fn->dims, times), from.sizes[d],
+                            &rounds, &own->dims[d])) {
       return -1;
     }
   }

@@ -192,17 +192,21 @@ static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int ra
   return true;
 }
 
-bool kiln__shape_cat(kiln_shape_query *q) {
+enum { ARGUMENT = -100 }; /* the dimension is argument 1 */
+
+/* One behind the other along a dimension. */
+static bool cat_along(kiln_shape_query *q, int along) {
   const kiln_shape_list *list = tensors_of(q);
   kiln_dim sizes[KILN_MAX_RANK], sum = 0;
-  int rank = -1, dim = 0;
+  int rank = -1, dim = along;
   if (!list) return false;
   for (int i = 0; i < list->count; i++) {
     const kiln_tensor_detail *t = list->tensors[i];
     if (is_skipped(t)) continue;
     if (rank < 0) {
       rank = t->rank;
-      if (rank == 0 || !kiln__shape_dim(q, 1, rank, &dim)) return false;
+      if (rank == 0 || (along == ARGUMENT && !kiln__shape_dim(q, 1, rank, &dim)) || dim >= rank)
+        return false;
       for (int d = 0; d < rank; d++) sizes[d] = t->sizes[d];
     }
     if (t->rank != rank) return false;
@@ -215,15 +219,15 @@ bool kiln__shape_cat(kiln_shape_query *q) {
   sizes[dim] = sum;
   return give_joined(q, list, rank, sizes);
 }
-
-bool kiln__shape_stack(kiln_shape_query *q) {
+/* One for each element of a new dimension. */
+static bool stack_along(kiln_shape_query *q, int along) {
   const kiln_shape_list *list = tensors_of(q);
   int64_t sizes[KILN_MAX_RANK];
-  int dim;
+  int dim = along;
   if (!list || list->tensors[0]->rank >= KILN_MAX_RANK - 1) return false;
   int rank = list->tensors[0]->rank;
-  if (!kiln__shape_dim(q, 1, rank + 1, &dim)) return false;
-  KILN_ASSERT(dim >= 0);
+  if (along == ARGUMENT && !kiln__shape_dim(q, 1, rank + 1, &dim)) return false;
+  KILN_ASSERT(dim >= 0 && dim <= rank);
   for (int d = 0; d < rank; d++) sizes[d] = list->tensors[0]->sizes[d];
   for (int i = 1; i < list->count; i++) {
     if (list->tensors[i]->rank != rank) return false;
@@ -235,6 +239,27 @@ bool kiln__shape_stack(kiln_shape_query *q) {
   sizes[dim] = list->count;
   return give_joined(q, list, rank + 1, sizes);
 }
+bool kiln__shape_cat(kiln_shape_query *q) { return cat_along(q, ARGUMENT); }
+bool kiln__shape_stack(kiln_shape_query *q) { return stack_along(q, ARGUMENT); }
+
+/* hstack, vstack, column_stack, dstack: of tensors that have the dimensions already, or all lack
+ * the last of them. */
+static bool join_at(kiln_shape_query *q, int dim) {
+  const kiln_shape_list *list = tensors_of(q);
+  const int rank = list ? list->tensors[0]->rank : -1;
+  if (rank > dim) return cat_along(q, dim);
+  return rank == dim && rank > 0 && stack_along(q, dim);
+}
+bool kiln__shape_hstack(kiln_shape_query *q) {
+  const kiln_shape_list *list = tensors_of(q);
+  return list && cat_along(q, list->tensors[0]->rank > 1);
+}
+bool kiln__shape_vstack(kiln_shape_query *q) {
+  const kiln_shape_list *list = tensors_of(q);
+  return list && (list->tensors[0]->rank == 1 ? stack_along(q, 0) : cat_along(q, 0));
+}
+bool kiln__shape_column_stack(kiln_shape_query *q) { return join_at(q, 1); }
+bool kiln__shape_dstack(kiln_shape_query *q) { return join_at(q, 2); }
 
 /* -- Windows, given strides -- */
 

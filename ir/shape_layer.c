@@ -165,7 +165,7 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
   for (int d = 0; d < x->rank; d++) {
     const int at = d - (x->rank - n);
     sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
-    if (sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
+    if (at >= 0 && sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
   }
   return give_values(q, x, sizes, kiln__shape_is_contiguous(q, x));
 }
@@ -293,7 +293,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
   sizes[dim] =
       kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, kiln_sum_of(q->dims, sizes[dim]), 2));
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 /* repeat(self, repeats). */
 static bool repeat(kiln_shape_query *q, const kiln_tensor_detail *self,
@@ -360,7 +360,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
                      : KILN_DIM_UNKNOWN;
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 /* pixel_shuffle(self (.., c r r, h, w), r). */
 bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
@@ -377,7 +377,7 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
     sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
                                                      : kiln_sum_times(size, known ? r : 1));
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -393,7 +393,7 @@ bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
     if (d == n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_times(size, r * r));
     if (d > n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, size, r));
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, false);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
 
 /* -- Products -- */
@@ -420,13 +420,50 @@ static bool is_reduced(const kiln_shape_query *q) {
   int64_t how;
   return at >= 0 && kiln__shape_int(q, at, &how) && (how == 1 || how == 2);
 }
+/* Or that it is not, for certain. */
+static bool is_each(const kiln_shape_query *q) {
+  const int at = kiln__shape_find(q, "reduction");
+  int64_t how;
+  return at >= 0 && kiln__shape_int(q, at, &how) && how == 0;
+}
+/* Of float tensors of the same sizes, row-major ones, without dimension `dim`, or with 1 for it. */
+static bool rows_of_two(kiln_shape_query *q, int dim, bool keep) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
+  kiln_dim sizes[KILN_MAX_RANK];
+  int rank = 0;
+  if (!a || !b || a->rank != b->rank || a->rank == 0 || a->dtype != b->dtype ||
+      !kiln_dtype_is_float((kiln_dtype)a->dtype))
+    return false;
+  for (int d = 0; d < a->rank; d++) {
+    if (a->sizes[d] != b->sizes[d] || !kiln_dim_is_known(a->sizes[d])) return false;
+    if (d != dim || keep) sizes[rank++] = d == dim ? 1 : a->sizes[d];
+  }
+  const bool plain = kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b);
+  return kiln__shape_give(q, 0, a->dtype, rank, sizes, plain);
+}
 bool kiln__shape_loss(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0), *target = kiln__shape_tensor(q, 1);
-  if (!self || !target || !is_reduced(q)) return false;
+  if (!self || !target) return false;
   const bool same = self->dtype == target->dtype && self->dtype != KILN_DTYPE_NONE &&
                     kiln_dtype_is_float((kiln_dtype)self->dtype);
+  if (!is_reduced(q)) return same && is_each(q) && rows_of_two(q, -1, false);
   return kiln__shape_give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
 }
+/* -- Rows of two tensors -- */
+
+/* cosine_similarity, linalg_vecdot: the dimension is argument 2. */
+bool kiln__shape_rows_of_two(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0);
+  int dim;
+  return a && a->rank > 0 && kiln__shape_dim(q, 2, a->rank, &dim) && rows_of_two(q, dim, false);
+}
+/* pairwise_distance(a, b, p, eps, keepdim) */
+bool kiln__shape_pairwise_distance(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0);
+  bool keep;
+  return a && kiln__shape_bool(q, 4, &keep) && rows_of_two(q, a->rank - 1, keep);
+}
+
 /* Losses whose target are classes: the dtype is the input's. */
 bool kiln__shape_class_loss(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);

@@ -128,6 +128,14 @@ bool kiln__shape_reduce_dims(kiln_shape_query *q) {
   if (q->op->schema->result_count > 1) give_reduced(q, 1, (kiln_dtype)self->dtype, mask, keep);
   return true;
 }
+/* The same of an operator that makes floats of whole numbers: what those become is not told. */
+bool kiln__shape_reduce_floats(kiln_shape_query *q) {
+  if (!kiln__shape_reduce_dims(q)) return false;
+  const kiln_dtype dtype = (kiln_dtype)q->outs[0].dtype;
+  if (!kiln_dtype_is_valid(dtype) || !kiln_dtype_is_float(dtype))
+    q->outs[0].dtype = KILN_DTYPE_NONE;
+  return true;
+}
 
 /* diff(self, n, dim, prepend, append) */
 bool kiln__shape_diff(kiln_shape_query *q) {

@@ -159,3 +159,46 @@ bool kiln__shape_unbind(kiln_shape_query *q) {
   for (int i = 0; i < p.count; i++) set(q, &p, i, rank, sizes, strides);
   return give(q, &p);
 }
+
+/* broadcast_tensors(tensors): what has 1 where another has more does not move there. */
+bool kiln__shape_broadcast_tensors(kiln_shape_query *q) {
+  const kiln_shape_list *list = q->lists[0];
+  kiln_dim sizes[KILN_MAX_RANK];
+  int rank = 0;
+  pieces p = {0};
+  if (!list || !list->tensors || list->count == 0) return false;
+  for (int i = 0; i < list->count; i++) {
+    if (!list->tensors[i] || list->tensors[i]->rank < 0) return false;
+    if (list->tensors[i]->rank > rank) rank = list->tensors[i]->rank;
+  }
+  for (int d = 0; d < rank; d++) sizes[d] = 1;
+  for (int i = 0; i < list->count; i++) {
+    const kiln_tensor_detail *t = list->tensors[i];
+    for (int d = 0; d < t->rank; d++) {
+      kiln_dim *size = &sizes[rank - t->rank + d];
+      if (!kiln__shape_broadcast_dim(q->dims, *size, t->sizes[d], size) ||
+          !kiln_dim_is_known(*size))
+        return false;
+    }
+  }
+  if (!reserve(q, &p, list->count)) return false;
+  for (int i = 0; i < list->count; i++) {
+    kiln_dim strides[KILN_MAX_RANK] = {0};
+    p.self = list->tensors[i];
+    const int more = rank - p.self->rank;
+    for (int d = 0; d < p.self->rank; d++) {
+      const bool moves = p.self->sizes[d] == sizes[more + d];
+      const bool stays = p.self->sizes[d] == 1 && kiln__shape_is_not_one(q->dims, sizes[more + d]);
+      if (!moves && !stays) return false; /* it may be either */
+      strides[more + d] = moves && p.self->has_strides ? p.self->strides[d] : 0;
+    }
+    for (int d = more - 1; d >= 0; d--) { /* as expand has new dimensions */
+      if (sizes[d] != 1 && !kiln__shape_is_not_one(q->dims, sizes[d])) return false;
+      const kiln_dim step =
+          d + 1 < rank ? kiln_dim_product(q->dims, sizes[d + 1], strides[d + 1]) : 1;
+      strides[d] = sizes[d] == 1 ? step : 0;
+    }
+    set(q, &p, i, rank, sizes, strides);
+  }
+  return give(q, &p);
+}

@@ -599,3 +599,19 @@ bool kiln__shape_clone(kiln_shape_query *q) {
   g.has_strides = false;
   return plain ? give_row_major(q, &g) : give(q, &g);
 }
+
+/* ravel(self): a new dimension of all elements, which are neighbours. */
+bool kiln__shape_ravel(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_dim all = 1;
+  for (int d = 0; self && d < self->rank; d++) all = kiln_dim_product(q->dims, all, self->sizes[d]);
+  return self && kiln__shape_give(q, 0, self->dtype, 1, &all, kiln__shape_is_not_one(q->dims, all));
+}
+/* atleast_1d, _2d, _3d: what has so many dimensions is itself. */
+static bool at_least(kiln_shape_query *q, int rank) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  return self && self->rank >= rank && kiln__shape_alias(q);
+}
+bool kiln__shape_atleast_1d(kiln_shape_query *q) { return at_least(q, 1); }
+bool kiln__shape_atleast_2d(kiln_shape_query *q) { return at_least(q, 2); }
+bool kiln__shape_atleast_3d(kiln_shape_query *q) { return at_least(q, 3); }

@@ -92,4 +92,7 @@ KILN_COMPOSITE(shuffle_groups) {
 
 /* -- At least so many dimensions -- */
 
-KILN_COMPOSITE(ravel) { return kiln__composite_flat(r, SELF); }
+/* Its elements as neighbours: itself where they are. */
+KILN_COMPOSITE(ravel) {
+  return kiln__composite_flat(r, KILN_STEP(r, contiguous, T(SELF), I(0)));
+}
