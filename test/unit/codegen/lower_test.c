@@ -220,6 +220,38 @@ static void test_each_lowers_or_lacks(void **unused) {
   kiln_env_destroy(env);
 }
 
+/* A group of operators whose results' sizes are not told serves no others: every one that lowers
+ * tells them, but for these, which get kernels of numbers. */
+static void test_each_tells_its_sizes(void **unused) {
+  (void)unused;
+  static const char silent[] =
+      " ldexp.Tensor float_power.Tensor_Tensor float_power.Tensor_Scalar float_power.Scalar "
+      "logaddexp2 special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar "
+      "special_entr special_ndtr log_sigmoid_forward _prelu_kernel aminmax isclose tensordot "
+      "inner addbmm addr kron cross linalg_cross _weight_norm renorm norm_except_dim dist "
+      "margin_ranking_loss native_dropout_backward diag_embed diagflat diag _reshape_alias "
+      "meshgrid meshgrid.indexing alias_copy _conj_copy detach_copy diagonal_copy expand_copy "
+      "narrow_copy permute_copy _reshape_copy select_copy.int slice_copy.Tensor squeeze_copy "
+      "squeeze_copy.dim squeeze_copy.dims t_copy transpose_copy.int unfold_copy unsqueeze_copy "
+      "view_copy split_copy.Tensor split_with_sizes_copy unbind_copy.int linspace eye eye.m "
+      " special_logsumexp ";
+  kiln_env *env;
+  kiln_registry *registry;
+  assert_ok(kiln_env_create(NULL, &env));
+  assert_ok(kiln_registry_create(env, &registry));
+  for (int id = 0; id < KILN_OP__BUILTIN_COUNT; id++) {
+    const kiln_op *op = kiln_registry_op(registry, (kiln_op_id)id);
+    char word[96];
+    if (!kiln_codegen_has_lowering(op) || !op->kernel.body) continue;
+    if (strncmp(op->full_name.data, "aten::", 6) != 0) continue;
+    snprintf(word, sizeof word, " %.*s ", (int)op->full_name.len - 6, op->full_name.data + 6);
+    const bool is_silent = strstr(silent, word) != NULL;
+    if (is_silent == (op->shape != NULL)) fail_msg("%s", word);
+  }
+  kiln_registry_destroy(registry);
+  kiln_env_destroy(env);
+}
+
 /* Batch norm by its definition: scale and shift in double, rounded once, then in float. */
 static void check_batch_norm(bool affine) {
   lowered t;
@@ -462,6 +494,7 @@ int main(void) {
       cmocka_unit_test(test_chunk),
       cmocka_unit_test(test_reasons),
       cmocka_unit_test(test_each_lowers_or_lacks),
+      cmocka_unit_test(test_each_tells_its_sizes),
       cmocka_unit_test(test_batch_norm),
       cmocka_unit_test(test_new),
       cmocka_unit_test(test_lacks),
