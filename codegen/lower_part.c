@@ -26,8 +26,7 @@ static bool int_of(kiln__lowering *l, const kiln_node *node, int i, int64_t none
 
 /* -- Diagonals -- */
 
-/* An element of a diagonal, at dimensions a and b of the map, `offset` to the right: what is read
- * beside it is not used, and lies within. -1: the loops stand at no such element. */
+/* Whether an element stands on the diagonal of dimensions a and b, `offset` to the right. */
 static int on_diagonal(kiln__lowering *l, const kiln__lower_map *map, int a, int b,
                        int64_t offset) {
   const kiln__lower_dim *i = &map->dims[a], *j = &map->dims[b];
@@ -37,36 +36,27 @@ static int on_diagonal(kiln__lowering *l, const kiln__lower_map *map, int a, int
   const int by = kiln_loop_const_i(l->fn, l->nest, KILN_DTYPE_I64, offset);
   return OP2(eq, OP2(add, row, by), column);
 }
-static int zero_of(kiln__lowering *l, int like) {
-  return kiln__lower_cast(
-      l, kiln__lower_const(l, kiln__lower_compute(kiln__lower_dtype_of(l, like)), 0),
-      kiln__lower_dtype_of(l, like));
-}
-/* The last dimension of the argument as the diagonal of the result's a and b, zeros elsewhere. */
+/* The last dimension of the argument as the diagonal of the result's a and b, zeros elsewhere. Of
+ * rows and columns the one is looked at that the offset lengthens at its end: beside the diagonal
+ * some element is read there, and behind the argument's size none. */
 static int embed(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int a, int b,
                  int64_t offset) {
   const kiln_ir_value *self = kiln_node_input(node, 0);
+  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0), compute = kiln__lower_compute(dtype);
+  const int last = map->rank - 2, along = offset < 0 ? b : a;
   if (a == b || rank_of(self) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!kiln_loop_class(dtype)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  const int side =
+      kiln__lower_side(l, &map->dims[along], kiln__lower_sizes_of(l, self).sizes[last]);
+  if (side == 0) return -1;
+  const int zero = kiln__lower_cast(l, kiln__lower_const(l, compute, 0), dtype);
+  if (side > 0) return zero;
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0, at = 0; d < map->rank; d++)
     if (d != a && d != b) own->dims[at++] = map->dims[d];
-  /* Of rows and columns the one that the offset keeps within: both have offset elements more. */
-  const int64_t most = offset < 0 ? -offset : offset;
-  const kiln_dim size = kiln__lower_sizes_of(l, self).sizes[map->rank - 2];
-  const int along = offset < 0 ? b : a;
-  if (most > 0) {
-    const int side = kiln__lower_side(l, &map->dims[along], size);
-    if (side == 0) return -1;
-    if (side > 0) own->dims[map->rank - 2] = (kiln__lower_dim){0};
-    if (side < 0) own->dims[map->rank - 2] = map->dims[along];
-    const int x = kiln__lower_value(l, self, own);
-    if (x < 0 || side > 0) return x < 0 ? -1 : zero_of(l, x);
-    const int on = on_diagonal(l, map, a, b, offset);
-    return on < 0 ? -1 : SELECT(on, x, zero_of(l, x));
-  }
-  own->dims[map->rank - 2] = map->dims[along];
+  own->dims[last] = map->dims[along];
   const int x = kiln__lower_value(l, self, own), on = on_diagonal(l, map, a, b, offset);
-  return x < 0 || on < 0 ? -1 : SELECT(on, x, zero_of(l, x));
+  return x < 0 || on < 0 ? -1 : SELECT(on, x, zero);
 }
 KILN__LOWER(diag_embed) {
   int64_t offset;
@@ -99,17 +89,11 @@ KILN__LOWER(diagflat) {
 
 /* -- Copies of which a part is written -- */
 
-static int of_self(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
-  return kiln__lower_value(l, kiln_node_input(node, 0), map);
-}
-/* Of the part, in self's type; its sizes are those of a slice. */
-static int of_part(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
-  const int x = kiln__lower_value(l, kiln_node_input(node, 1), map);
-  return kiln__lower_cast(l, x, kiln__lower_input_dtype(node, 0));
-}
-static bool fits(const kiln_node *node) {
-  const kiln_dtype from = kiln__lower_input_dtype(node, 1), to = kiln__lower_input_dtype(node, 0);
-  return from == to;
+/* Of the argument i at the map, where both have one type. */
+static int of(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map) {
+  if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln__lower_value(l, kiln_node_input(node, i), map);
 }
 
 /* select_scatter(self, src, dim, index) */
@@ -118,20 +102,19 @@ KILN__LOWER(select_scatter) {
   int64_t index;
   int dim;
   if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &index)) return -1;
-  if (!fits(node)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   if (!kiln_dim_is_number(sizes[dim])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   if (index < 0) index += sizes[dim];
   if (index < 0 || index >= sizes[dim]) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln__lower_dim *at = &map->dims[dim];
   int side = index > 0 ? kiln__lower_side(l, at, index) : 1;
   if (side == 0) return -1;
-  if (side < 0) return of_self(l, node, map);
+  if (side < 0) return of(l, node, 0, map);
   side = index + 1 < sizes[dim] ? kiln__lower_side(l, at, index + 1) : -1;
   if (side == 0) return -1;
-  if (side > 0) return of_self(l, node, map);
+  if (side > 0) return of(l, node, 0, map);
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
-  return of_part(l, node, own);
+  return of(l, node, 1, own);
 }
 /* slice_scatter(self, src, dim, start, end, step): parts of neighbours. */
 KILN__LOWER(slice_scatter) {
@@ -142,7 +125,6 @@ KILN__LOWER(slice_scatter) {
   if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &start) ||
       !int_of(l, node, 5, 1, &step))
     return -1;
-  if (!fits(node)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   if (step != 1 || !src || src->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   if (!kiln_dim_is_number(sizes[dim]) || !kiln_dim_is_number(src->sizes[dim]))
@@ -154,11 +136,11 @@ KILN__LOWER(slice_scatter) {
   const kiln__lower_dim *at = &map->dims[dim];
   int side = start > 0 ? kiln__lower_side(l, at, start) : 1;
   if (side == 0) return -1;
-  if (side < 0) return of_self(l, node, map);
+  if (side < 0) return of(l, node, 0, map);
   side = end < sizes[dim] ? kiln__lower_side(l, at, end) : -1;
   if (side == 0) return -1;
-  if (side > 0) return of_self(l, node, map);
+  if (side > 0) return of(l, node, 0, map);
   kiln__lower_map *own = kiln__lower_copied(l, map);
   own->dims[dim] = kiln__lower_moved(l, at, 0, start);
-  return of_part(l, node, own);
+  return of(l, node, 1, own);
 }
