@@ -244,6 +244,12 @@ int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
 kiln_dtype kiln__lower_number_kind(const kiln_ir_value *value);
 /* A constant number of the node's input; false (and a reason) when it is not a constant. */
 bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double *out_value);
+/* A constant int; `none` where it is None or left out. False, with a reason: it is no constant. */
+bool kiln__lower_int(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out);
+/* The same as a dimension of that rank, which may count from the end. */
+bool kiln__lower_dimension(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out);
+/* Whether tensor i has the sizes of the first input; false, with a reason. */
+bool kiln__lower_has_sizes(kiln__lowering *l, const kiln_node *node, int i);
 /* An integral dtype holds the number: what it does not hold, some operators refuse, and the
  * interpreter has the complaint. */
 bool kiln__lower_holds(kiln_dtype dtype, double value);

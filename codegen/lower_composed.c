@@ -95,23 +95,30 @@ KILN__LOWER(native_dropout_backward) {
 
 /* -- Products of elements in other places -- */
 
+/* Input i at a map of its own, rounded to a type, in what that is computed in. */
+static int factor(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *own,
+                  kiln_dtype common) {
+  return step(l, kiln__lower_value(l, kiln_node_input(node, i), own), common);
+}
+static int product(kiln__lowering *l, int a, int b, kiln_dtype common) {
+  return common == KILN_DTYPE_BOOL ? OP2(and, a, b) : OP2(mul, a, b);
+}
+
 /* Of two vectors: each product of an element of the one with one of the other; `first` is the
  * input that goes along the rows. In what the promoted type is computed in. */
 static int outer_product(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                          int first) {
   const kiln_dtype common = kiln__lower_promote(node, first, 2);
-  const kiln_dtype compute = kiln__lower_compute(common);
   int x[2];
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   for (int i = 0; i < 2; i++) {
-    const kiln_ir_value *vector = kiln_node_input(node, first + i);
-    if (vector->type->detail->rank != 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+    if (kiln_node_input(node, first + i)->type->detail->rank != 1)
+      return kiln__lower_refuse(l, KILN_REASON_raises);
     kiln__lower_map *own = kiln__lower_new_map(l, 1);
     own->dims[0] = map->dims[i];
-    x[i] = kiln__lower_cast(l, kiln__lower_value(l, vector, own), common);
-    x[i] = kiln__lower_cast(l, x[i], compute);
+    x[i] = factor(l, node, first + i, own, common);
   }
-  return common == KILN_DTYPE_BOOL ? OP2(and, x[0], x[1]) : OP2(mul, x[0], x[1]);
+  return product(l, x[0], x[1], common);
 }
 KILN__LOWER(outer) {
   return finish(l, outer_product(l, node, map, 0), kiln__lower_promote(node, 0, 2));
@@ -124,12 +131,12 @@ KILN__LOWER(addr) {
   for (int i = 0; i < 3; i++)
     if (!is_float(d) || kiln__lower_input_dtype(node, i) != d)
       return kiln__lower_refuse(l, KILN_REASON_dtype);
-  int product = step(l, outer_product(l, node, map, 1), d);
-  if (alpha != 1) product = step(l, OP2(mul, product, kiln__lower_like(l, product, alpha)), d);
-  if (beta == 0) return finish(l, product, d);
+  int sum = step(l, outer_product(l, node, map, 1), d);
+  if (alpha != 1) sum = step(l, OP2(mul, sum, kiln__lower_like(l, sum, alpha)), d);
+  if (beta == 0) return finish(l, sum, d);
   int self = kiln__lower_operand(l, node, 0, map, d);
   if (beta != 1) self = step(l, OP2(mul, self, kiln__lower_like(l, self, beta)), d);
-  return finish(l, OP2(add, self, product), d);
+  return finish(l, OP2(add, self, sum), d);
 }
 
 static int rank_of(const kiln_node *node, int i) {
@@ -140,7 +147,6 @@ static int rank_of(const kiln_node *node, int i) {
  * a division by the other's size. */
 KILN__LOWER(kron) {
   const kiln_dtype common = kiln__lower_promote(node, 0, 2);
-  int x[2];
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int ranks[2] = {rank_of(node, 0), rank_of(node, 1)};
   kiln__lower_map *own[2];
@@ -161,11 +167,8 @@ KILN__LOWER(kron) {
       own[1]->dims[at_b] = rest;
     }
   }
-  for (int i = 0; i < 2; i++) {
-    x[i] = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, i), own[i]), common);
-    x[i] = kiln__lower_cast(l, x[i], kiln__lower_compute(common));
-  }
-  return finish(l, common == KILN_DTYPE_BOOL ? OP2(and, x[0], x[1]) : OP2(mul, x[0], x[1]), common);
+  const int x = factor(l, node, 0, own[0], common), y = factor(l, node, 1, own[1], common);
+  return finish(l, product(l, x, y, common), common);
 }
 
 /* Which dimension has the three components: argument 2, or the first of 3; -1: none. */
@@ -182,27 +185,20 @@ static int cross_dim(const kiln_node *node) {
 }
 /* a[1] b[2] - a[2] b[1] of components that follow in turn. */
 KILN__LOWER(linalg_cross) {
-  const kiln_tensor_detail *a = kiln_node_input(node, 0)->type->detail,
-                           *b = kiln_node_input(node, 1)->type->detail;
   const kiln_dtype common = kiln__lower_promote(node, 0, 2);
   const int dim = cross_dim(node);
   int x[2][2];
   if (dim < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   if (!kiln_loop_class(common) || common == KILN_DTYPE_BOOL)
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  for (int d = 0; d < a->rank; d++)
-    if (b->rank != a->rank || a->sizes[d] != b->sizes[d])
-      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (!kiln__lower_has_sizes(l, node, 1)) return -1;
   for (int k = 0; k < 2; k++) {
     kiln__lower_map *own = kiln__lower_copied(l, map);
     const int side = kiln__lower_side(l, &map->dims[dim], 2 - k);
     if (side == 0) return -1;
     own->dims[dim] =
         kiln__lower_moved(l, &map->dims[dim], side < 0 ? k + 1 : 0, side < 0 ? 0 : 2 - k);
-    for (int i = 0; i < 2; i++) {
-      x[i][k] = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, i), own), common);
-      x[i][k] = kiln__lower_cast(l, x[i][k], kiln__lower_compute(common));
-    }
+    for (int i = 0; i < 2; i++) x[i][k] = factor(l, node, i, own, common);
   }
   const int plus = step(l, OP2(mul, x[0][0], x[1][1]), common);
   const int minus = step(l, OP2(mul, x[0][1], x[1][0]), common);

@@ -60,6 +60,28 @@ bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double 
   return true;
 }
 
+bool kiln__lower_int(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out) {
+  *out = none;
+  if (kiln__lower_is_none(node, i)) return true;
+  if (kiln_ir_value_const_int(kiln_node_input(node, i), out)) return true;
+  return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
+}
+bool kiln__lower_dimension(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out) {
+  int64_t dim;
+  if (!kiln__lower_int(l, node, i, 0, &dim)) return false;
+  if (dim < 0) dim += rank;
+  if (dim < 0 || dim >= rank) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+  *out = (int)dim;
+  return true;
+}
+bool kiln__lower_has_sizes(kiln__lowering *l, const kiln_node *node, int i) {
+  const kiln_tensor_detail *a = kiln_node_input(node, 0)->type->detail;
+  const kiln_tensor_detail *b =
+      kiln__lower_is_tensor(node, i) ? kiln_node_input(node, i)->type->detail : NULL;
+  bool same = b && a->rank == b->rank;
+  for (int d = 0; same && d < a->rank; d++) same = a->sizes[d] == b->sizes[d];
+  return same || kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+}
 kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value) {
   const kiln_tensor_detail *d = value->type->detail;
   kiln__lower_sizes s = {{0}, {0}};

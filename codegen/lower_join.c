@@ -14,15 +14,6 @@ static const kiln_node *list_of(kiln__lowering *l, const kiln_node *node) {
   return NULL;
 }
 
-static bool dim_arg(kiln__lowering *l, const kiln_node *node, int rank, int *out) {
-  int64_t dim = 0;
-  if (!kiln_ir_value_const_int(kiln_node_input(node, 1), &dim))
-    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
-  *out = (int)(dim < 0 ? dim + rank : dim);
-  if (*out >= 0 && *out < rank) return true;
-  return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
-}
-
 static int item(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *own) {
   const int value = kiln__lower_item(l, kiln_node_input(node, 0), i, own);
   return kiln__lower_cast(l, value, kiln__lower_result_dtype(node, 0));
@@ -109,41 +100,32 @@ static int pile(kiln__lowering *l, const kiln_node *node, const kiln_node *list,
 KILN__LOWER(cat) {
   const kiln_node *list = list_of(l, node);
   int dim;
-  if (!list || !dim_arg(l, node, map->rank, &dim)) return -1;
+  if (!list || !kiln__lower_dimension(l, node, 1, map->rank, &dim)) return -1;
   return join(l, node, list, dim, map);
 }
 KILN__LOWER(stack) {
   const kiln_node *list = list_of(l, node);
   int dim;
-  if (!list || !dim_arg(l, node, map->rank, &dim)) return -1;
+  if (!list || !kiln__lower_dimension(l, node, 1, map->rank, &dim)) return -1;
   return pile(l, node, list, dim, map);
 }
 KILN__LOWER(hstack) {
   const kiln_node *list = list_of(l, node);
   return list ? join(l, node, list, map->rank > 1, map) : -1;
 }
-/* Of vectors each is a row. */
-KILN__LOWER(vstack) {
+/* Those that have `rank` dimensions are piled, those that have more joined. */
+static int pile_or_join(kiln__lowering *l, const kiln_node *node, int rank, int dim,
+                        const kiln__lower_map *map) {
   const kiln_node *list = list_of(l, node);
   const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
-  if (!d) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  return d->rank == 1 ? pile(l, node, list, 0, map) : join(l, node, list, 0, map);
+  if (!d || d->rank < rank || map->rank <= dim)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return d->rank == rank ? pile(l, node, list, dim, map) : join(l, node, list, dim, map);
 }
-
-/* Of vectors each is a column. */
-KILN__LOWER(column_stack) {
-  const kiln_node *list = list_of(l, node);
-  const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
-  if (!d || map->rank != 2) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  return d->rank == 1 ? pile(l, node, list, 1, map) : join(l, node, list, 1, map);
-}
-/* Of matrices each is a slice of a third dimension. */
-KILN__LOWER(dstack) {
-  const kiln_node *list = list_of(l, node);
-  const kiln_tensor_detail *d = list ? kiln_node_input(list, 0)->type->detail : NULL;
-  if (!d || d->rank < 2 || map->rank < 3) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  return d->rank == 2 ? pile(l, node, list, 2, map) : join(l, node, list, 2, map);
-}
+/* Of vectors each is a row, or a column; of matrices each a slice of a third dimension. */
+KILN__LOWER(vstack) { return pile_or_join(l, node, 1, 0, map); }
+KILN__LOWER(column_stack) { return pile_or_join(l, node, 1, 1, map); }
+KILN__LOWER(dstack) { return pile_or_join(l, node, 2, 2, map); }
 
 /* -- Padding -- */
 

@@ -13,9 +13,7 @@ ROWS_BEGIN(global_pool) {
   rows->values[0] =
       kiln__lower_cast(l, OP2(div, kiln__lower_cast(l, sum, KILN_DTYPE_F64), n), dtype);
 }
-ROWS(global_pool) {
-  return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0));
-}
+ROW_VALUES(global_pool)
 
 /* -- Layer norm -- */
 

@@ -5,8 +5,6 @@
 
 #include "codegen/lower_rows.h"
 
-#define ROW_VALUE(name) \
-  ROWS(name) { return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); }
 #define LIKE(value) kiln__lower_const(l, dtype, value)
 
 static int at_least(kiln__lowering *l, int x, kiln_dtype dtype, double low) {
@@ -20,15 +18,11 @@ enum { MOST = 4 };
 static bool elements(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                      int out[MOST]) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
-  const kiln_tensor_detail *first = kiln_node_input(node, 0)->type->detail;
   for (int i = 0; i < MOST; i++) {
     out[i] = -1;
     if (i >= node->input_count || !kiln__lower_is_tensor(node, i)) continue;
-    const kiln_tensor_detail *t = kiln_node_input(node, i)->type->detail;
-    bool same = t && t->rank == first->rank;
-    for (int d = 0; same && d < t->rank; d++) same = t->sizes[d] == first->sizes[d];
-    if (!same) return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
-    if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || t->dtype != (int)dtype)
+    if (!kiln__lower_has_sizes(l, node, i)) return false;
+    if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, i) != dtype)
       return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
     out[i] = kiln__lower_value(l, kiln_node_input(node, i), map);
   }
@@ -44,7 +38,7 @@ ROWS_BEGIN(linalg_vecdot) {
   rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_sum, OP2(mul, x[0], x[1]), rows);
   kiln__rows_close(l, rows);
 }
-ROW_VALUE(linalg_vecdot)
+ROW_VALUES(linalg_vecdot)
 
 /* The norm of the difference and `more`; its order is argument 2. */
 static void begin_distance(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
@@ -59,12 +53,12 @@ static void begin_distance(kiln__lowering *l, const kiln_node *node, kiln__rows 
   rows->values[0] = kiln__rows_norm_of(l, rows, apart, p);
 }
 ROWS_BEGIN(dist) { begin_distance(l, node, rows, 0); }
-ROW_VALUE(dist)
+ROW_VALUES(dist)
 ROWS_BEGIN(pairwise_distance) {
   double eps;
   if (kiln__lower_number(l, node, 3, &eps)) begin_distance(l, node, rows, eps);
 }
-ROW_VALUE(pairwise_distance)
+ROW_VALUES(pairwise_distance)
 
 /* Each divided by its norm, which is at least eps, argument 3. */
 ROWS_BEGIN(cosine_similarity) {
@@ -83,7 +77,7 @@ ROWS_BEGIN(cosine_similarity) {
   rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_sum, product, rows);
   kiln__rows_close(l, rows);
 }
-ROW_VALUE(cosine_similarity)
+ROW_VALUES(cosine_similarity)
 
 /* -- Losses -- */
 
@@ -173,7 +167,7 @@ static void begin_loss(kiln__lowering *l, const kiln_node *node, kiln__rows *row
 #define LOSS(name, fn)                                         \
   KILN__LOWER(name) { return loss_element(l, node, map, fn); } \
   ROWS_BEGIN(name) { begin_loss(l, node, rows, fn); }          \
-  ROW_VALUE(name)
+  ROW_VALUES(name)
 LOSS(kl_div, kl_div)
 LOSS(margin_ranking_loss, margin_ranking)
 LOSS(hinge_embedding_loss, hinge_embedding)

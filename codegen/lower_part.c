@@ -8,22 +8,6 @@
 static int rank_of(const kiln_ir_value *value) {
   return value->type->detail ? value->type->detail->rank : -1;
 }
-/* Constant dimension i of a tensor of that rank; false, with a reason. */
-static bool dim_of(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out) {
-  int64_t dim;
-  if (!kiln_ir_value_const_int(kiln_node_input(node, i), &dim))
-    return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
-  if (dim < -rank || dim >= rank) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
-  *out = (int)(dim < 0 ? dim + rank : dim);
-  return true;
-}
-static bool int_of(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out) {
-  *out = none;
-  if (kiln__lower_is_none(node, i)) return true;
-  return kiln_ir_value_const_int(kiln_node_input(node, i), out) ||
-         kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
-}
-
 /* -- Diagonals -- */
 
 /* Whether an element stands on the diagonal of dimensions a and b, `offset` to the right. */
@@ -61,15 +45,16 @@ static int embed(kiln__lowering *l, const kiln_node *node, const kiln__lower_map
 KILN__LOWER(diag_embed) {
   int64_t offset;
   int a, b;
-  if (!int_of(l, node, 1, 0, &offset) || !dim_of(l, node, 2, map->rank, &a) ||
-      !dim_of(l, node, 3, map->rank, &b))
+  if (!kiln__lower_int(l, node, 1, 0, &offset) ||
+      !kiln__lower_dimension(l, node, 2, map->rank, &a) ||
+      !kiln__lower_dimension(l, node, 3, map->rank, &b))
     return -1;
   return embed(l, node, map, a, b, offset);
 }
 /* diag(self, diagonal) of a vector; of a matrix its diagonal. */
 KILN__LOWER(diag) {
   int64_t offset;
-  if (!int_of(l, node, 1, 0, &offset)) return -1;
+  if (!kiln__lower_int(l, node, 1, 0, &offset)) return -1;
   if (map->rank == 2) return embed(l, node, map, 0, 1, offset);
   kiln__lower_map *own = kiln__lower_new_map(l, 2);
   if (map->rank != 1 || rank_of(kiln_node_input(node, 0)) != 2)
@@ -81,7 +66,7 @@ KILN__LOWER(diag) {
 /* Of a vector; what is flattened has no map. */
 KILN__LOWER(diagflat) {
   int64_t offset;
-  if (!int_of(l, node, 1, 0, &offset)) return -1;
+  if (!kiln__lower_int(l, node, 1, 0, &offset)) return -1;
   if (rank_of(kiln_node_input(node, 0)) != 1)
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   return embed(l, node, map, 0, 1, offset);
@@ -89,11 +74,20 @@ KILN__LOWER(diagflat) {
 
 /* -- Copies of which a part is written -- */
 
-/* Of the argument i at the map, where both have one type. */
-static int of(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map) {
+/* Self, but for elements [start, end) of a dimension, which are the part's at `own`. */
+static int scattered(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
+                     int64_t start, int64_t end, const kiln__lower_map *own) {
+  const int64_t size = kiln_node_input(node, 0)->type->detail->sizes[dim];
+  const kiln__lower_dim *at = &map->dims[dim];
   if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  return kiln__lower_value(l, kiln_node_input(node, i), map);
+  if (start < 0 || end > size) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const int begun = start > 0 ? kiln__lower_side(l, at, start) : 1;
+  if (begun == 0) return -1;
+  const int ended = begun < 0 ? 1 : end < size ? kiln__lower_side(l, at, end) : -1;
+  if (ended == 0) return -1;
+  return ended > 0 ? kiln__lower_value(l, kiln_node_input(node, 0), map)
+                   : kiln__lower_value(l, kiln_node_input(node, 1), own);
 }
 
 /* select_scatter(self, src, dim, index) */
@@ -101,20 +95,14 @@ KILN__LOWER(select_scatter) {
   const kiln_dim *sizes = kiln_node_input(node, 0)->type->detail->sizes;
   int64_t index;
   int dim;
-  if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &index)) return -1;
+  if (!kiln__lower_dimension(l, node, 2, map->rank, &dim) ||
+      !kiln__lower_int(l, node, 3, 0, &index))
+    return -1;
   if (!kiln_dim_is_number(sizes[dim])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   if (index < 0) index += sizes[dim];
-  if (index < 0 || index >= sizes[dim]) return kiln__lower_refuse(l, KILN_REASON_raises);
-  const kiln__lower_dim *at = &map->dims[dim];
-  int side = index > 0 ? kiln__lower_side(l, at, index) : 1;
-  if (side == 0) return -1;
-  if (side < 0) return of(l, node, 0, map);
-  side = index + 1 < sizes[dim] ? kiln__lower_side(l, at, index + 1) : -1;
-  if (side == 0) return -1;
-  if (side > 0) return of(l, node, 0, map);
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
-  return of(l, node, 1, own);
+  return scattered(l, node, map, dim, index, index + 1, own);
 }
 /* slice_scatter(self, src, dim, start, end, step): parts of neighbours. */
 KILN__LOWER(slice_scatter) {
@@ -122,8 +110,8 @@ KILN__LOWER(slice_scatter) {
   const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
   int64_t start, step;
   int dim;
-  if (!dim_of(l, node, 2, map->rank, &dim) || !int_of(l, node, 3, 0, &start) ||
-      !int_of(l, node, 5, 1, &step))
+  if (!kiln__lower_dimension(l, node, 2, map->rank, &dim) ||
+      !kiln__lower_int(l, node, 3, 0, &start) || !kiln__lower_int(l, node, 5, 1, &step))
     return -1;
   if (step != 1 || !src || src->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
@@ -131,16 +119,7 @@ KILN__LOWER(slice_scatter) {
     return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   if (start < 0) start += sizes[dim];
   if (start < 0) start = 0;
-  const int64_t end = start + src->sizes[dim];
-  if (end > sizes[dim]) return kiln__lower_refuse(l, KILN_REASON_raises);
-  const kiln__lower_dim *at = &map->dims[dim];
-  int side = start > 0 ? kiln__lower_side(l, at, start) : 1;
-  if (side == 0) return -1;
-  if (side < 0) return of(l, node, 0, map);
-  side = end < sizes[dim] ? kiln__lower_side(l, at, end) : -1;
-  if (side == 0) return -1;
-  if (side > 0) return of(l, node, 0, map);
   kiln__lower_map *own = kiln__lower_copied(l, map);
-  own->dims[dim] = kiln__lower_moved(l, at, 0, start);
-  return of(l, node, 1, own);
+  own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, start);
+  return scattered(l, node, map, dim, start, start + src->sizes[dim], own);
 }

@@ -109,18 +109,6 @@ static int first_factor(const kiln_node *node) {
          kiln_node_is(node, KILN_OP_addmv) || kiln_node_is(node, KILN_OP_addbmm);
 }
 
-/* The dimensions of a tensor of that rank that constant input i names, a bit each; false: none. */
-static bool dims_of(const kiln_node *node, int i, int rank, uint64_t *out) {
-  const kiln_ivalue *dims = kiln_ir_value_constant(kiln_node_input(node, i));
-  *out = 0;
-  if (!dims || dims->tag != KILN_TAG_LIST) return false;
-  for (int64_t k = 0; k < dims->u.list->count; k++) {
-    const int64_t dim = dims->u.list->items[k].u.i;
-    if (dim < -rank || dim >= rank) return false;
-    *out |= UINT64_C(1) << (dim < 0 ? dim + rank : dim);
-  }
-  return *out != 0;
-}
 bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out) {
   kiln_einsum e;
   *out = (kiln_factors){.summed = 0};
@@ -139,7 +127,8 @@ bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out) {
   if (!a || !b || a->rank < 1 || a->rank > 64 || b->rank < 1) return false;
   out->summed = UINT64_C(1) << (a->rank - 1);
   if (kiln_node_is(node, KILN_OP_addbmm)) out->summed |= 1;
-  return !kiln_node_is(node, KILN_OP_tensordot) || dims_of(node, 2, a->rank, &out->summed);
+  return !kiln_node_is(node, KILN_OP_tensordot) ||
+         kiln__rows_mask(node, KILN__ROWS_named_2, &out->summed);
 }
 
 static void begin_factor(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {

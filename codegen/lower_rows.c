@@ -226,7 +226,7 @@ kiln_dim kiln__rows_length(kiln__lowering *l, const kiln_node *node, const kiln_
   ROWS_BEGIN(name) {                                                             \
     rows->values[0] = kiln__rows_of_first(l, node, rows, KILN_LOOP_##op, dtype); \
   }                                                                              \
-  ROWS(name) { return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); }
+  ROW_VALUES(name)
 SIMPLE(sum, sum, kiln__rows_compute(node))
 SIMPLE(prod, prod, kiln__rows_compute(node))
 SIMPLE(amax, amax, kiln__rows_compute(node))
@@ -241,7 +241,7 @@ ROWS_BEGIN(mean) {
   const int sum = kiln__rows_of_first(l, node, rows, KILN_LOOP_sum, dtype);
   rows->values[0] = OP2(div, sum, kiln__lower_size(l, dtype, kiln__rows_length(l, node, rows)));
 }
-ROWS(mean) { return kiln__lower_cast(l, rows->values[0], kiln__lower_result_dtype(node, 0)); }
+ROW_VALUES(mean)
 
 /* -- softmax -- */
 
@@ -265,19 +265,23 @@ static void begin_softmax(kiln__lowering *l, const kiln_node *node, kiln__rows *
 static int softmax_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
   return softmax_input(l, node, kiln__lower_value(l, kiln_node_input(node, 0), map));
 }
+static int softmax_quotient(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                            const kiln__rows *rows) {
+  const int x = softmax_element(l, node, map), e = OP1(exp, OP2(sub, x, rows->values[0]));
+  return OP2(div, e, rows->values[1]);
+}
 ROWS_BEGIN(softmax) { begin_softmax(l, node, rows); }
 ROWS(softmax) {
-  const int x = softmax_element(l, node, map), e = OP1(exp, OP2(sub, x, rows->values[0]));
-  return kiln__lower_cast(l, OP2(div, e, rows->values[1]), kiln__lower_result_dtype(node, 0));
+  return kiln__lower_cast(l, softmax_quotient(l, node, map, rows),
+                          kiln__lower_result_dtype(node, 0));
 }
 /* Zeros where all is -inf. */
 ROWS_BEGIN(safe_softmax) { begin_softmax(l, node, rows); }
 ROWS(safe_softmax) {
-  const int most = rows->values[0], zero = kiln__lower_const(l, kiln__rows_compute(node), 0);
-  const int x = softmax_element(l, node, map);
-  const int e = OP2(div, OP1(exp, OP2(sub, x, most)), rows->values[1]);
-  const int none = kiln__lower_const(l, kiln__rows_compute(node), -INFINITY);
-  return kiln__lower_cast(l, SELECT(OP2(eq, most, none), zero, e),
+  const kiln_dtype dtype = kiln__rows_compute(node);
+  const int none = OP2(eq, rows->values[0], kiln__lower_const(l, dtype, -INFINITY));
+  const int quotient = softmax_quotient(l, node, map, rows);
+  return kiln__lower_cast(l, SELECT(none, kiln__lower_const(l, dtype, 0), quotient),
                           kiln__lower_result_dtype(node, 0));
 }
 ROWS_BEGIN(log_softmax) {

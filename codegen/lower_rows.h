@@ -19,6 +19,14 @@
       kiln__lowering *l, const kiln_node *node, __attribute__((unused)) int output, \
       __attribute__((unused)) const kiln__lower_map *map, const kiln__rows *rows)
 
+/* A result is the number that is kept for it, rounded to its type. */
+static inline int kiln__rows_value(kiln__lowering *l, const kiln_node *node, int output,
+                                   const kiln__rows *rows) {
+  return kiln__lower_cast(l, rows->values[output], kiln__lower_result_dtype(node, output));
+}
+#define ROW_VALUES(name) \
+  ROWS(name) { return kiln__rows_value(l, node, output, rows); }
+
 /* Opens a loop for each dimension that is reduced, one at least; gives the map of the element of
  * the first input that they stand at. */
 const kiln__lower_map *kiln__rows_open(kiln__lowering *l, const kiln_node *node, kiln__rows *rows);

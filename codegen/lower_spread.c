@@ -4,12 +4,6 @@
 
 #include <math.h>
 
-static int row_value(kiln__lowering *l, const kiln_node *node, int output, const kiln__rows *rows) {
-  return kiln__lower_cast(l, rows->values[output], kiln__lower_result_dtype(node, output));
-}
-#define ROW_VALUES(name) \
-  ROWS(name) { return row_value(l, node, output, rows); }
-
 /* -- Extremes -- */
 
 /* Two numbers of the same elements. */
@@ -264,15 +258,6 @@ static int loss_element(kiln__lowering *l, const kiln_node *node, const kiln__lo
   const int y = kiln__lower_input(l, node, 1, map, KILN_DTYPE_NONE);
   return kiln__lower_cast(l, loss_at(l, node, x, y, fn), kiln__lower_result_dtype(node, 0));
 }
-/* Whether two have the same sizes, which is told of what has not. */
-static bool are_alike(kiln__lowering *l, const kiln_node *node, int other) {
-  const kiln_tensor_detail *a = kiln_node_input(node, 0)->type->detail;
-  const kiln_tensor_detail *b =
-      kiln__lower_is_tensor(node, other) ? kiln_node_input(node, other)->type->detail : NULL;
-  bool same = b && a->rank == b->rank;
-  for (int d = 0; same && d < a->rank; d++) same = a->sizes[d] == b->sizes[d];
-  return same || kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
-}
 int kiln__rows_sum_or_mean(kiln__lowering *l, const kiln_node *node, const kiln__rows *rows,
                            int sum, kiln_dtype quotient) {
   if (kiln__rows_reduction(node) != 1) return sum;
@@ -281,7 +266,7 @@ int kiln__rows_sum_or_mean(kiln__lowering *l, const kiln_node *node, const kiln_
                           kiln__rows_compute(node));
 }
 static void begin_loss(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, loss_fn fn) {
-  if (!are_alike(l, node, 1)) return;
+  if (!kiln__lower_has_sizes(l, node, 1)) return;
   const kiln__lower_map *map = kiln__rows_open(l, node, rows);
   const int x = kiln__lower_value(l, kiln_node_input(node, 0), map);
   const int y = kiln__lower_value(l, kiln_node_input(node, 1), map);

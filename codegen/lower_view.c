@@ -19,21 +19,9 @@ static int rank_of(const kiln_ir_value *value) {
   return value->type->detail ? value->type->detail->rank : -1;
 }
 
-/* An int; `none` where it is None or left out. */
-static bool int_arg(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out) {
-  *out = none;
-  if (kiln__lower_is_none(node, i)) return true;
-  if (kiln_ir_value_const_int(kiln_node_input(node, i), out)) return true;
-  return refuse(l, KILN_REASON_not_constant);
-}
-
 /* A dimension of the first argument, which has `more` more for this purpose. */
 static bool dim_arg(kiln__lowering *l, const kiln_node *node, int i, int more, int *out) {
-  const int rank = rank_of(kiln_node_input(node, 0)) + more;
-  int64_t dim;
-  if (!int_arg(l, node, i, 0, &dim)) return false;
-  *out = wrap(dim, rank);
-  return *out >= 0 || refuse(l, KILN_REASON_raises);
+  return kiln__lower_dimension(l, node, i, rank_of(kiln_node_input(node, 0)) + more, out);
 }
 
 /* The ints of a list, or one. */
@@ -253,7 +241,7 @@ static kiln_dim place_in(kiln__lowering *l, kiln_dim size, int64_t at) {
 KILN__LOWER(select) {
   int dim;
   int64_t index;
-  if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 2, 0, &index)) return -1;
+  if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &index)) return -1;
   const kiln_dim at = place_in(l, self_sizes(l, node).sizes[dim], index);
   if (!kiln_dim_is_known(at)) return kiln__lower_refuse(l, KILN_REASON_raises);
   return read_at(l, node, map, dim, at);
@@ -262,8 +250,8 @@ KILN__LOWER(select) {
 KILN__LOWER(slice) {
   int dim;
   int64_t start, step;
-  if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 2, 0, &start) ||
-      !int_arg(l, node, 4, 1, &step)) {
+  if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &start) ||
+      !kiln__lower_int(l, node, 4, 1, &step)) {
     return -1;
   }
   const kiln_dim size = self_sizes(l, node).sizes[dim];
@@ -278,7 +266,7 @@ KILN__LOWER(slice) {
 KILN__LOWER(narrow) {
   int dim;
   int64_t start;
-  if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 2, 0, &start)) return -1;
+  if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &start)) return -1;
   const kiln_dim from = place_in(l, self_sizes(l, node).sizes[dim], start);
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_raises);
   return read_from(l, node, map, dim, from);
@@ -289,7 +277,7 @@ KILN__LOWER(unfold) {
   int dim;
   int64_t step;
   if (map->rank < 2) return kiln__lower_refuse(l, KILN_REASON_rank); /* of a number */
-  if (!dim_arg(l, node, 1, 0, &dim) || !int_arg(l, node, 3, 1, &step)) return -1;
+  if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 3, 1, &step)) return -1;
   kiln__lower_map *own = kiln__lower_copied(l, map);
   own->rank--;
   const kiln__lower_dim first = kiln__lower_times(l, &map->dims[dim], step);
@@ -300,7 +288,7 @@ KILN__LOWER(unfold) {
 KILN__LOWER(diagonal) {
   int64_t offset;
   int a, b;
-  if (!int_arg(l, node, 1, 0, &offset) || !dim_arg(l, node, 2, 0, &a) ||
+  if (!kiln__lower_int(l, node, 1, 0, &offset) || !dim_arg(l, node, 2, 0, &a) ||
       !dim_arg(l, node, 3, 0, &b))
     return -1;
   if (a == b || map->rank < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
@@ -334,7 +322,7 @@ KILN__LOWER_EACH(constant_chunk) {
 }
 KILN__LOWER_EACH(chunk) {
   int64_t chunks, dim;
-  if (!int_arg(l, node, 1, 1, &chunks) || !int_arg(l, node, 2, 0, &dim)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &chunks) || !kiln__lower_int(l, node, 2, 0, &dim)) return -1;
   return read_chunk(l, node, map, chunks, dim, output);
 }
 
@@ -360,7 +348,7 @@ KILN__LOWER_EACH(unbind) {
 static int read_section(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                         int dim, int output) {
   int64_t sections;
-  if (!int_arg(l, node, 1, 1, &sections)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &sections)) return -1;
   const kiln_dim size = self_sizes(l, node).sizes[dim];
   if (sections < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (!kiln_dim_is_number(size)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
@@ -480,7 +468,7 @@ KILN__LOWER(repeat_interleave) {
   kiln__lower_dim round;
   if (kiln__lower_is_none(node, 2) && map->rank != rank_of(kiln_node_input(node, 0)))
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-  if (!int_arg(l, node, 1, 1, &times) || !dim_arg(l, node, 2, 0, &dim)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &times) || !dim_arg(l, node, 2, 0, &dim)) return -1;
   if (times < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *own = kiln__lower_copied(l, map);
   const kiln_dim size = self_sizes(l, node).sizes[dim];
@@ -546,7 +534,7 @@ KILN__LOWER(fliplr) {
 /* (.., c*r*r, h, w) as (.., c, h*r, w*r). */
 KILN__LOWER(pixel_shuffle) {
   int64_t r;
-  if (!int_arg(l, node, 1, 1, &r)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &r)) return -1;
   if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int h = map->rank - 2, w = map->rank - 1;
   const kiln__lower_sizes sizes = self_sizes(l, node);
@@ -566,7 +554,7 @@ KILN__LOWER(pixel_shuffle) {
 /* The way back. */
 KILN__LOWER(pixel_unshuffle) {
   int64_t r;
-  if (!int_arg(l, node, 1, 1, &r)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &r)) return -1;
   if (map->rank < 3 || r < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int c = map->rank - 3;
   kiln__lower_map *own = kiln__lower_copied(l, map);
@@ -586,7 +574,7 @@ KILN__LOWER(pixel_unshuffle) {
 /* channel_shuffle(self, groups): (n, groups, c, ..) as (n, c, groups, ..). */
 static int shuffle(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
   int64_t groups;
-  if (!int_arg(l, node, 1, 1, &groups)) return -1;
+  if (!kiln__lower_int(l, node, 1, 1, &groups)) return -1;
   if (map->rank < 2 || groups < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dim channels = self_sizes(l, node).sizes[1];
   if (!kiln_dim_is_number(channels)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
@@ -600,6 +588,6 @@ static int shuffle(kiln__lowering *l, const kiln_node *node, const kiln__lower_m
 KILN__LOWER(channel_shuffle) { return shuffle(l, node, map); }
 KILN__LOWER(shuffle_groups) {
   int64_t rank;
-  if (!int_arg(l, node, 2, 0, &rank)) return -1;
+  if (!kiln__lower_int(l, node, 2, 0, &rank)) return -1;
   return rank == map->rank ? shuffle(l, node, map) : kiln__lower_refuse(l, KILN_REASON_raises);
 }

@@ -414,13 +414,13 @@ bool kiln__shape_dot(kiln_shape_query *q) {
 
 /* -- Losses -- */
 
-/* Told is only the one number of a loss that is reduced. */
+/* Whether a loss is one number, for certain. */
 static bool is_reduced(const kiln_shape_query *q) {
   const int at = kiln__shape_find(q, "reduction");
   int64_t how;
   return at >= 0 && kiln__shape_int(q, at, &how) && (how == 1 || how == 2);
 }
-/* Or that it is not, for certain. */
+/* Or one for each element. */
 static bool is_each(const kiln_shape_query *q) {
   const int at = kiln__shape_find(q, "reduction");
   int64_t how;

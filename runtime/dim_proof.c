@@ -138,10 +138,18 @@ static bool is_natural_product(const kiln_dims *dims, const monomial *m) {
 }
 /* Whether they are quotients by one number of what differs by a number. */
 static bool are_alike(const kiln_dims *dims, kiln_dim a, kiln_dim b) {
-  if (!kiln_dim_is_expression(a) || !kiln_dim_is_expression(b)) return false;
+  if (a == b || !kiln_dim_is_expression(a) || !kiln_dim_is_expression(b)) return false;
   const kiln__dim_node *x = kiln__dim_node_of(dims, a), *y = kiln__dim_node_of(dims, b);
+  if (x->by < 2 || x->by != y->by) return false;
   const kiln_sum apart = kiln_sum_minus(x->sum, y->sum);
-  return x->by > 1 && x->by == y->by && apart.known && apart.count == 0;
+  return apart.known && apart.count == 0;
+}
+/* Whether both have the same factors, but for that one of each. */
+static bool have_others(monomial a, int own, monomial b, int other) {
+  drop_factor(&a, own);
+  drop_factor(&b, other);
+  return a.count == b.count &&
+         memcmp(a.factors, b.factors, sizeof *a.factors * (size_t)a.count) == 0;
 }
 /* Which factor of a term is such a quotient where another term has one like it, the other factors
  * of both being the same: of s0//2*s1 - (s0 + 1)//2*s1. -1: there is none. */
@@ -149,22 +157,12 @@ static int find_alike(const kiln_dims *dims, const polynomial *p, int at) {
   const monomial *m = &p->terms[at];
   for (int i = 0; i < p->count; i++) {
     const monomial *t = &p->terms[i];
-    int other = -1, own = -1;
-    if (i == at || t->count != m->count) continue;
-    for (int a = 0, b = 0; a < m->count || b < t->count;) {
-      if (a < m->count && b < t->count && m->factors[a] == t->factors[b]) {
-        a++;
-        b++;
-      } else if (b == t->count || (a < m->count && m->factors[a] < t->factors[b])) {
-        own = own < 0 ? a++ : m->count;
-      } else {
-        other = other < 0 ? b++ : t->count;
+    for (int own = 0; i != at && own < m->count; own++) {
+      for (int other = 0; other < t->count; other++) {
+        if (are_alike(dims, m->factors[own], t->factors[other]) && have_others(*m, own, *t, other))
+          return own;
       }
-      if (own == m->count || other == t->count) break;
     }
-    if (own >= 0 && own < m->count && other >= 0 && other < t->count &&
-        are_alike(dims, m->factors[own], t->factors[other]))
-      return own;
   }
   return -1;
 }
