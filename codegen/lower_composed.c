@@ -146,7 +146,8 @@ static int rank_of(const kiln_node *node, int i) {
 /* Each element of the one with all of the other: in each dimension the quotient and what is left of
  * a division by the other's size. */
 KILN__LOWER(kron) {
-  const kiln_dtype common = kiln__lower_promote(node, 0, 2);
+  /* What has no dimensions is promoted as what has some. */
+  const kiln_dtype common = kiln__lower_result_dtype(node, 0);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int ranks[2] = {rank_of(node, 0), rank_of(node, 1)};
   kiln__lower_map *own[2];
