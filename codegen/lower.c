@@ -29,12 +29,14 @@
 #undef LOWER_NEW
 #undef LOWER_ROWS
 #undef LACKS
+#undef APART
 #define LOWER(name) .fn = kiln__lower_##name,
 #define LOWER_NEW(name) .fn = kiln__lower_##name, .is_new = true,
 #define LOWER_EACH(name) .each = kiln__lower_##name,
 #define LOWER_ROWS(name, which) \
   .begin = kiln__rows_begin_##name, .rows = kiln__rows_##name, .dims = KILN__ROWS_##which,
 #define LACKS(form) .lacks = KILN_REASON_##form,
+#define APART(name) .lacks = KILN_REASON_in_parts,
 typedef struct lowering_entry {
   kiln__lower_fn fn;
   kiln__lower_each_fn each;
@@ -79,7 +81,7 @@ bool kiln_codegen_has_lowering(const kiln_op *op) {
 
 kiln_reason kiln_codegen_lacks(const kiln_op *op) {
   const lowering_entry *e = entry_of(op);
-  return e ? e->lacks : KILN_REASON_none;
+  return e && !lowering_of(op) ? e->lacks : KILN_REASON_none;
 }
 
 bool kiln_codegen_contracts(const kiln_op *op) {
@@ -89,7 +91,7 @@ bool kiln_codegen_contracts(const kiln_op *op) {
 bool kiln_codegen_convolves(const kiln_op *op) {
   const lowering_entry *e = lowering_of(op);
   return e && (e->fn == kiln__lower_conv || e->fn == kiln__lower_convolution ||
-               e->fn == kiln__lower_conv_transpose);
+               e->fn == kiln__lower_conv_transpose || e->fn == kiln__lower_conv_depthwise);
 }
 
 bool kiln_codegen_is_new(const kiln_op *op) {

@@ -68,7 +68,8 @@ struct kiln__rows {
  * the same with each of the channels' groups, of which argument 1 is the number; the last; all but
  * the one that argument 2 names, or, where it is -1, all; all of a loss whose argument `reduction`
  * asks for a sum or mean; of a scan the one that argument 1 names; those of an adaptive pool whose
- * argument 1 asks for one element; those of a pool of one window. */
+ * argument 1 asks for one element; those of a pool of one window; those that have other sizes in
+ * the list that is argument 1, or none. */
 typedef enum kiln__rows_dims {
   KILN__ROWS_all,
   KILN__ROWS_named,
@@ -83,6 +84,7 @@ typedef enum kiln__rows_dims {
   KILN__ROWS_scan,
   KILN__ROWS_pool,
   KILN__ROWS_window,
+  KILN__ROWS_to_size,
 } kiln__rows_dims;
 
 /* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above
@@ -159,6 +161,9 @@ typedef int (*kiln__rows_fn)(kiln__lowering *l, const kiln_node *node, int outpu
 /* Records the reason; returns -1, which every caller passes on. */
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason);
 
+/* A pool that interpolation is, too; its windows are told by the result's sizes (lower_pool.c). */
+KILN__LOWER_TYPE(adaptive_avg_pool);
+
 /* A tensor's sizes and strides among the kernel's dimensions. */
 typedef struct kiln__lower_sizes {
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];
@@ -209,6 +214,14 @@ void kiln__domain_split(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_d
                         kiln_dim inner);
 /* Takes the first `at` iterations of loop k from the domain, which are given. */
 kiln__lower_domain kiln__domain_cut(kiln_dims *dims, kiln__lower_domain *part, int k, kiln_dim at);
+
+/* An index at a map, of which the loops pass by all elements, as an i64; -1, with a reason: some
+ * would not be looked at, and one of those may be out of bounds. */
+int kiln__lower_read_index(kiln__lowering *l, const kiln_ir_value *index,
+                           const kiln__lower_map *map);
+/* A dimension that moves with it, which is below `extent`. False, with a reason: it cannot. */
+bool kiln__lower_at_index(kiln__lowering *l, const kiln_node *node, int index, kiln_dim extent,
+                          kiln__lower_dim *out);
 
 /* -- Loops of the body -- */
 

@@ -205,3 +205,46 @@ KILN__LOWER(linalg_cross) {
   const int minus = step(l, OP2(mul, x[0][1], x[1][0]), common);
   return finish(l, OP2(sub, plus, minus), common);
 }
+
+/* -- Grids and gradients -- */
+
+/* Place i of n between -1 and 1, in double: of n places, or in the middle of n parts. */
+static int grid_place(kiln__lowering *l, const kiln__lower_dim *at, int64_t n, bool corners) {
+  if (at->check) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+  const int index = kiln_loop_index(l->fn, l->nest, at->offset, at->steps);
+  const int i = kiln__lower_cast(l, index, KILN_DTYPE_F64);
+  if (n <= 1) return kiln__lower_like(l, i, 0);
+  const int part =
+      OP2(div, OP2(mul, i, kiln__lower_like(l, i, 2)), kiln__lower_like(l, i, (double)(n - 1)));
+  const int x = OP2(add, part, kiln__lower_like(l, i, -1));
+  if (corners) return x;
+  return OP2(div, OP2(mul, x, kiln__lower_like(l, i, (double)(n - 1))),
+             kiln__lower_like(l, i, (double)n));
+}
+/* theta (N, k, k + 1), size, align_corners: (N, .., k), coordinates from the last dimension on */
+KILN__LOWER(affine_grid_generator) {
+  const kiln_ivalue *corners = kiln_ir_value_constant(kiln_node_input(node, 2));
+  const int k = map->rank - 2;
+  const kiln__lower_sizes sizes = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
+  kiln__lower_map *own = kiln__lower_new_map(l, 3);
+  if (!corners || corners->tag != KILN_TAG_BOOL)
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  if (rank_of(node, 0) != 3 || k < 2) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!is_float(kiln__lower_input_dtype(node, 0))) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  own->dims[0] = map->dims[0];
+  own->dims[1] = map->dims[k + 1];
+  int sum = -1;
+  for (int c = -1; c < k; c++) {
+    kiln__lower_map *at = kiln__lower_copied(l, own);
+    at->dims[2] = (kiln__lower_dim){.offset = c < 0 ? k : c};
+    const int x = kiln__lower_value(l, kiln_node_input(node, 0), at);
+    const int weight = kiln__lower_cast(l, x, KILN_DTYPE_F64);
+    if (c >= 0 && !kiln_dim_is_number(sizes.sizes[k - c]))
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+    sum = c < 0 ? weight
+                : OP2(add, sum,
+                      OP2(mul, weight,
+                          grid_place(l, &map->dims[k - c], sizes.sizes[k - c], corners->u.b)));
+  }
+  return finish(l, sum, kiln__lower_result_dtype(node, 0));
+}

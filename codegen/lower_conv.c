@@ -19,8 +19,9 @@ typedef struct conv {
 
 /* Where an operator has its arguments; whether it is transposed may be in its name. */
 enum { NEVER = -1, ALWAYS = -2 };
+enum { EACH_CHANNEL = -3 }; /* a group */
 typedef struct conv_args {
-  int stride, padding, dilation, transposed, groups;
+  int bias, stride, padding, dilation, transposed, groups;
 } conv_args;
 
 /* -- Arguments -- */
@@ -91,9 +92,18 @@ static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c) {
   return true;
 }
 
+static bool read_groups(const kiln_node *node, int at, int64_t *out) {
+  const kiln_tensor_detail *x = kiln_node_input(node, 0)->type->detail;
+  const int spatial = node->op->dims;
+  if (at != EACH_CHANNEL) return kiln_ir_value_const_int(kiln_node_input(node, at), out);
+  if (!x || x->rank <= spatial) return false;
+  *out = x->sizes[x->rank - spatial - 1];
+  return kiln_dim_is_number(*out);
+}
+
 static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, conv *c) {
   int64_t transposed = at.transposed == ALWAYS;
-  if (!kiln_ir_value_const_int(kiln_node_input(node, at.groups), &c->groups) ||
+  if (!read_groups(node, at.groups, &c->groups) ||
       (at.transposed >= 0 && !read_bool(node, at.transposed, &transposed)))
     return refuse(l, KILN_REASON_not_constant);
   c->transposed = transposed;
@@ -235,15 +245,20 @@ static int lower_conv(kiln__lowering *l, const kiln_node *node, const kiln__lowe
   if (map->rank != node->outputs[0]->type->detail->rank)
     return kiln__lower_refuse(l, KILN_REASON_rank);
   const int sum = sum_of(l, node, &c, map);
-  if (sum < 0 || kiln__lower_is_none(node, 2)) return sum;
+  if (sum < 0 || kiln__lower_is_none(node, at.bias)) return sum;
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
-  if (kiln__lower_input_dtype(node, 2) != dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (kiln__lower_input_dtype(node, at.bias) != dtype)
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
   kiln__lower_map *bias = kiln__lower_new_map(l, 1);
   bias->dims[0] = map->dims[c.lone ? 0 : 1];
-  return kiln__lower_op(l, KILN_LOOP_add, sum, kiln__lower_value(l, kiln_node_input(node, 2), bias),
-                        -1);
+  const int more = kiln__lower_value(l, kiln_node_input(node, at.bias), bias);
+  return kiln__lower_op(l, KILN_LOOP_add, sum, more, -1);
 }
 
-KILN__LOWER(conv) { return lower_conv(l, node, map, (conv_args){3, 4, 5, NEVER, 6}); }
-KILN__LOWER(convolution) { return lower_conv(l, node, map, (conv_args){3, 4, 5, 6, 8}); }
-KILN__LOWER(conv_transpose) { return lower_conv(l, node, map, (conv_args){3, 4, 7, ALWAYS, 6}); }
+KILN__LOWER(conv) { return lower_conv(l, node, map, (conv_args){2, 3, 4, 5, NEVER, 6}); }
+KILN__LOWER(convolution) { return lower_conv(l, node, map, (conv_args){2, 3, 4, 5, 6, 8}); }
+KILN__LOWER(conv_transpose) { return lower_conv(l, node, map, (conv_args){2, 3, 4, 7, ALWAYS, 6}); }
+/* self, weight, kernel_size, bias, .. */
+KILN__LOWER(conv_depthwise) {
+  return lower_conv(l, node, map, (conv_args){3, 4, 5, 6, NEVER, EACH_CHANNEL});
+}

@@ -37,31 +37,40 @@ static bool walks_all(kiln__lowering *l, const kiln_ir_value *value, const kiln_
   return true;
 }
 
+int kiln__lower_read_index(kiln__lowering *l, const kiln_ir_value *index,
+                           const kiln__lower_map *map) {
+  const kiln_dtype dtype =
+      index->type->detail ? (kiln_dtype)index->type->detail->dtype : KILN_DTYPE_NONE;
+  const bool tries = l->output_count == 0; /* of a node alone the first point is looked at */
+  if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32)
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!tries && !walks_all(l, index, map))
+    return kiln__lower_refuse(l, KILN_REASON_index_not_all_read);
+  return kiln__lower_cast(l, kiln__lower_value(l, index, map), KILN_DTYPE_I64);
+}
+bool kiln__lower_at_index(kiln__lowering *l, const kiln_node *node, int index, kiln_dim extent,
+                          kiln__lower_dim *out) {
+  if (index < 0) return false;
+  if (!kiln_dim_is_known(extent)) return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+  *out = (kiln__lower_dim){.check = kiln_loop_check(l->fn, l->nest, index, extent) + 1, .times = 1};
+  kiln_map_set_ptr(&l->gathered, node, (void *)(uintptr_t)node);
+  return true;
+}
+
 /* Moves with a tensor at the map, whose numbers are below `extent`; where they wrap, from -extent
  * on. False, with a reason: it cannot. */
 static bool move_with(kiln__lowering *l, const kiln_node *node, const kiln_ir_value *index,
                       const kiln__lower_map *map, kiln_dim extent, bool wraps,
                       kiln__lower_dim *out) {
-  const kiln_dtype dtype =
-      index->type->detail ? (kiln_dtype)index->type->detail->dtype : KILN_DTYPE_NONE;
-  const bool tries = l->output_count == 0; /* of a node alone the first point is looked at */
-  if (dtype != KILN_DTYPE_I64 && dtype != KILN_DTYPE_I32)
-    return kiln__lower_refuse(l, KILN_REASON_dtype) == 0;
-  if (!kiln_dim_is_known(extent)) return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
-  if (!tries && !walks_all(l, index, map))
-    return kiln__lower_refuse(l, KILN_REASON_index_not_all_read) == 0;
-  int value = kiln__lower_cast(l, kiln__lower_value(l, index, map), KILN_DTYPE_I64);
-  if (wraps) {
+  int value = kiln__lower_read_index(l, index, map);
+  if (wraps && value >= 0 && kiln_dim_is_known(extent)) {
     const int size = kiln__lower_size(l, KILN_DTYPE_I64, extent);
     const int zero = kiln__lower_const(l, KILN_DTYPE_I64, 0);
     const int below = kiln__lower_op(l, KILN_LOOP_lt, value, zero, -1);
     const int moved = kiln__lower_op(l, KILN_LOOP_add, value, size, -1);
     value = kiln__lower_op(l, KILN_LOOP_select, below, moved, value);
   }
-  if (value < 0) return false;
-  *out = (kiln__lower_dim){.check = kiln_loop_check(l->fn, l->nest, value, extent) + 1, .times = 1};
-  kiln_map_set_ptr(&l->gathered, node, (void *)(uintptr_t)node);
-  return true;
+  return kiln__lower_at_index(l, node, value, extent, out);
 }
 
 /* Whether the index of all that makes the value is read; `seen` has values that are known. */

@@ -80,21 +80,27 @@ static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list,
   }
 }
 
+/* Which of `count` the index is; -1: other loops are wanted. */
+static int which(kiln__lowering *l, const kiln__lower_dim *index, int count) {
+  int i = kiln_dim_is_number(index->offset) && index->offset < count ? (int)index->offset : 0;
+  for (; i + 1 < count; i++) {
+    const int side = kiln__lower_side(l, index, i + 1);
+    if (side == 0) return -1;
+    if (side < 0) break;
+  }
+  return i;
+}
 /* One for each element of a new dimension. */
 static int pile(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
                 const kiln__lower_map *map) {
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
-  const kiln_dim begin = map->dims[dim].offset;
-  int i = kiln_dim_is_number(begin) && begin < list->input_count ? (int)begin : 0;
-  for (;; i++) {
-    const int side = i + 1 < list->input_count ? kiln__lower_side(l, &map->dims[dim], i + 1) : -1;
-    if (side == 0) return -1;
-    const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
-    if (!fits(node, d, dim) || d->rank != own->rank)
-      return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-    if (side < 0) return item(l, node, i, own);
-  }
+  const int i = which(l, &map->dims[dim], list->input_count);
+  if (i < 0) return -1;
+  const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
+  if (!fits(node, d, dim) || d->rank != own->rank)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  return item(l, node, i, own);
 }
 
 KILN__LOWER(cat) {
@@ -126,6 +132,86 @@ static int pile_or_join(kiln__lowering *l, const kiln_node *node, int rank, int 
 KILN__LOWER(vstack) { return pile_or_join(l, node, 1, 0, map); }
 KILN__LOWER(column_stack) { return pile_or_join(l, node, 1, 1, map); }
 KILN__LOWER(dstack) { return pile_or_join(l, node, 2, 2, map); }
+
+/* -- Blocks along a diagonal -- */
+
+static int zero_of(kiln__lowering *l, const kiln_node *node) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  return kiln__lower_cast(l, kiln__lower_const(l, kiln__lower_compute(dtype), 0), dtype);
+}
+/* Where matrices begin, rows and then columns; NULL, with a reason: one is no matrix. */
+static joined *corners_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list) {
+  joined *j = kiln_map_find_ptr(&l->joins, node);
+  if (j) return j;
+  const size_t count = (size_t)list->input_count + 1;
+  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * 2 * count);
+  j->last = 0;
+  j->begins[0] = j->begins[count] = 0;
+  for (int i = 0; i < list->input_count; i++) {
+    const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
+    if (!d || d->rank != 2) {
+      kiln__lower_refuse(l, KILN_REASON_rank);
+      return NULL;
+    }
+    const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(list, i));
+    for (int k = 0; k < 2; k++) {
+      kiln_dim *begin = &j->begins[(size_t)k * count + (size_t)i];
+      begin[1] = kiln_dim_plus(l->fn->dims, begin[0], s.sizes[k]);
+    }
+  }
+  kiln_map_set_ptr(&l->joins, node, j);
+  return j;
+}
+KILN__LOWER(block_diag) {
+  const kiln_node *list = list_of(l, node);
+  joined *j = list ? corners_of(l, node, list) : NULL;
+  if (!j) return -1;
+  const kiln_dim *columns = j->begins + list->input_count + 1;
+  int i = kiln__lower_is_behind(l, &map->dims[0], j->begins[j->last]) ? j->last : 0;
+  for (; i + 1 < list->input_count; i++) {
+    const int side = kiln__lower_side(l, &map->dims[0], j->begins[i + 1]);
+    if (side == 0) return -1;
+    if (side < 0) break;
+  }
+  j->last = i;
+  const int begun = i == 0 ? 1 : kiln__lower_side(l, &map->dims[1], columns[i]);
+  if (begun == 0) return -1;
+  if (begun < 0) return zero_of(l, node);
+  const int ended =
+      i + 1 == list->input_count ? -1 : kiln__lower_side(l, &map->dims[1], columns[i + 1]);
+  if (ended == 0) return -1;
+  if (ended > 0) return zero_of(l, node);
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->dims[0] = kiln__lower_moved(l, &map->dims[0], 0, j->begins[i]);
+  own->dims[1] = kiln__lower_moved(l, &map->dims[1], 0, columns[i]);
+  return item(l, node, i, own);
+}
+
+/* -- Rows of elements of several vectors -- */
+
+/* Vectors: each row has an element of each, of which the last moves first. */
+KILN__LOWER(cartesian_prod) {
+  const kiln_node *list = list_of(l, node);
+  if (!list) return -1;
+  if (list->input_count == 1) return item(l, node, 0, map);
+  const int i = which(l, &map->dims[1], list->input_count);
+  if (i < 0) return -1;
+  kiln__lower_dim row = map->dims[0], of_one;
+  kiln_dim inner = kiln__lower_sizes_of(l, kiln_node_output(node, 0)).sizes[0];
+  for (int k = 0; k <= i; k++) {
+    const kiln_ir_value *v = kiln_node_input(list, k);
+    const kiln_dim size = kiln__lower_sizes_of(l, v).sizes[0];
+    if (!kiln_dim_is_number(size) || !kiln_dim_is_number(inner) || size == 0)
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+    inner /= size;
+    kiln__lower_dim rest;
+    if (!kiln__lower_divide(l, &row, size, inner, &of_one, &rest)) return -1;
+    row = rest;
+  }
+  kiln__lower_map *own = kiln__lower_new_map(l, 1);
+  own->dims[0] = of_one;
+  return item(l, node, i, own);
+}
 
 /* -- Padding -- */
 
@@ -212,4 +298,79 @@ KILN__LOWER(pad) {
     if (kiln_str_is(kiln_string_view(mode->u.string), modes[i].name))
       return pad(l, node, map, 3, modes[i].how);
   return kiln__lower_refuse(l, KILN_REASON_raises);
+}
+
+/* sequences (L, ..), batch_first, padding_value, padding_side: one after the other, each filled up
+ * to the longest. */
+KILN__LOWER(pad_sequence) {
+  const kiln_node *list = list_of(l, node);
+  const kiln_ivalue *first = kiln_ir_value_constant(kiln_node_input(node, 1));
+  const kiln_ivalue *side = kiln_ir_value_constant(kiln_node_input(node, 3));
+  if (!list || !first || !side || map->rank < 2)
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const int batch = first->u.b ? 0 : 1;
+  const int i = which(l, &map->dims[batch], list->input_count);
+  if (i < 0) return -1;
+  const kiln_dim size = kiln__lower_sizes_of(l, kiln_node_input(list, i)).sizes[0];
+  const kiln_dim longest = kiln__lower_sizes_of(l, kiln_node_output(node, 0)).sizes[1 - batch];
+  if (!kiln_dim_is_number(size) || !kiln_dim_is_number(longest))
+    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  const kiln_dim begin = kiln_str_is(kiln_string_view(side->u.string), "left") ? longest - size : 0;
+  const kiln__lower_dim *at = &map->dims[1 - batch];
+  const int begun = begin > 0 ? kiln__lower_side(l, at, begin) : 1;
+  if (begun == 0) return -1;
+  const int ended =
+      begun > 0 && begin + size < longest ? kiln__lower_side(l, at, begin + size) : -1;
+  if (ended == 0) return -1;
+  if (begun < 0 || ended > 0) return padding_value(l, node, 2);
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
+  own->dims[0] = kiln__lower_moved(l, at, 0, begin);
+  for (int d = 1; d < own->rank; d++) own->dims[d] = map->dims[d + 1];
+  return item(l, node, i, own);
+}
+
+/* tensors, dim, num_chunks: each is filled up with zeros to equal chunks along dim, which become
+ * rows of what follows them; row by row they are joined. */
+KILN__LOWER(_chunk_cat) {
+  const kiln_node *list = list_of(l, node);
+  int64_t dim, chunks, begin = 0;
+  if (!list || !kiln__lower_int(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &chunks))
+    return -1;
+  if (dim < 0) dim = map->rank - 2;
+  if (dim != map->rank - 2 || chunks < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  for (int i = 0;; i++) {
+    const kiln_ir_value *v = kiln_node_input(list, i);
+    const kiln_tensor_detail *t = v->type->detail;
+    int64_t length = 1;
+    if (!t || t->rank <= dim) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
+    const kiln_dim *sizes = t->sizes;
+    for (int d = 0; d < t->rank; d++) {
+      if (!kiln_dim_is_number(sizes[d]) || sizes[d] == 0)
+        return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+      if (d > dim) length *= sizes[d];
+    }
+    const int64_t each = (sizes[dim] + chunks - 1) / chunks, end = begin + each * length;
+    const kiln__lower_dim *at = &map->dims[dim + 1];
+    const int side = i + 1 < list->input_count ? kiln__lower_side(l, at, end) : -1;
+    if (side == 0) return -1;
+    if (side > 0) {
+      begin = end;
+      continue;
+    }
+    kiln__lower_map *own = kiln__lower_new_map(l, t->rank);
+    kiln__lower_dim rest = kiln__lower_moved(l, at, 0, begin), index;
+    for (int d = 0; d < dim; d++) own->dims[d] = map->dims[d];
+    for (int d = (int)dim; d < t->rank; d++) {
+      const kiln__lower_dim now = rest;
+      const int64_t extent = d == dim ? each : sizes[d];
+      if (d > dim) length /= sizes[d];
+      if (!kiln__lower_divide(l, &now, extent, length, &own->dims[d], &rest)) return -1;
+    }
+    index = kiln__lower_times(l, &map->dims[dim], each);
+    own->dims[dim] = kiln__lower_plus(l, &index, &own->dims[dim]);
+    const int inside =
+        each * chunks > sizes[dim] ? kiln__lower_side(l, &own->dims[dim], sizes[dim]) : -1;
+    if (inside == 0) return -1;
+    return inside > 0 ? zero_of(l, node) : item(l, node, i, own);
+  }
 }

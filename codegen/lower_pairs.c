@@ -79,6 +79,98 @@ ROWS_BEGIN(cosine_similarity) {
 }
 ROW_VALUES(cosine_similarity)
 
+/* -- Losses of rows: what is reduced more is taken apart before -- */
+
+static bool is_of_rows(kiln__lowering *l, const kiln_node *node) {
+  return kiln__rows_reduction(node) == 0 || kiln__lower_refuse(l, KILN_REASON_in_parts) == 0;
+}
+static int distance(kiln__lowering *l, const kiln_node *node, kiln__rows *rows, int a, int b) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  double p, eps;
+  int x[MOST];
+  if (!kiln__lower_number(l, node, 4, &p) || !kiln__lower_number(l, node, 5, &eps) ||
+      !elements(l, node, kiln__rows_open(l, node, rows), x))
+    return -1;
+  return kiln__rows_norm_of(l, rows, OP2(add, OP2(sub, x[a], x[b]), LIKE(eps)), p);
+}
+/* anchor, positive, negative, margin, p, eps, swap, reduction */
+ROWS_BEGIN(triplet_margin_loss) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const kiln_ivalue *swap = kiln_ir_value_constant(kiln_node_input(node, 6));
+  double margin;
+  if (!is_of_rows(l, node) || !kiln__lower_number(l, node, 3, &margin)) return;
+  const int near = distance(l, node, rows, 0, 1);
+  int far = distance(l, node, rows, 0, 2);
+  if (!swap || (swap->u.b && l->reason == KILN_REASON_none))
+    far = OP2(min, far, distance(l, node, rows, 1, 2));
+  rows->values[0] = at_least(l, OP2(sub, OP2(add, near, LIKE(margin)), far), dtype, 0);
+}
+ROW_VALUES(triplet_margin_loss)
+
+/* input1 (N, D) or (D), input2, target (N) or one, margin, reduction */
+ROWS_BEGIN(cosine_embedding_loss) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  const kiln_ir_value *target = kiln_node_input(node, 2);
+  const int rank = kiln_node_input(node, 0)->type->detail->rank;
+  double margin;
+  int x[2], sums[3];
+  if (!is_of_rows(l, node) || !kiln__lower_number(l, node, 3, &margin) ||
+      !kiln__lower_has_sizes(l, node, 1))
+    return;
+  for (int i = 0; i < 2; i++)
+    if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, i) != dtype)
+      (void)kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!target->type->detail || target->type->detail->rank != rank - 1 || rank > 2)
+    (void)kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  if (l->reason != KILN_REASON_none) return;
+  kiln__lower_map *at = kiln__lower_copied(l, &rows->kept);
+  at->rank = rank - 1;
+  const kiln__lower_map *map = kiln__rows_open(l, node, rows);
+  for (int i = 0; i < 2; i++) x[i] = kiln__lower_value(l, kiln_node_input(node, i), map);
+  for (int i = 0; i < 3; i++)
+    sums[i] = kiln__rows_reduce(l, KILN_LOOP_sum, OP2(mul, x[i == 2], x[i > 0]), rows);
+  kiln__rows_close(l, rows);
+  const int aa = OP2(add, sums[0], LIKE(1e-12)), bb = OP2(add, sums[2], LIKE(1e-12));
+  const int cosine = OP2(div, sums[1], OP1(sqrt, OP2(mul, aa, bb)));
+  const int y = kiln__lower_cast(l, kiln__lower_value(l, target, at), KILN_DTYPE_F64);
+  const int same = OP2(eq, y, kiln__lower_const(l, KILN_DTYPE_F64, 1));
+  const int apart = OP2(eq, y, kiln__lower_const(l, KILN_DTYPE_F64, -1));
+  const int far = at_least(l, OP2(sub, cosine, LIKE(margin)), dtype, 0), zero = LIKE(0);
+  rows->values[0] = SELECT(same, OP2(sub, LIKE(1), cosine), SELECT(apart, far, zero));
+}
+ROW_VALUES(cosine_embedding_loss)
+
+/* Of a row of each, broadcast in front: x1 (.., P, M), x2 (.., R, M), p */
+KILN__LOWER(cdist) {
+  const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
+  kiln__lower_map *own[2];
+  kiln__rows rows = {.loops = 1};
+  double p;
+  int x[2];
+  if (!kiln__lower_number(l, node, 2, &p)) return -1;
+  for (int i = 0; i < 2; i++) {
+    const kiln_tensor_detail *t = kiln_node_input(node, i)->type->detail;
+    if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, i) != dtype)
+      return kiln__lower_refuse(l, KILN_REASON_dtype);
+    if (!t || t->rank != map->rank) return kiln__lower_refuse(l, KILN_REASON_rank);
+    own[i] = kiln__lower_copied(l, map);
+    own[i]->dims[t->rank - 2] = map->dims[map->rank - 2 + i];
+    for (int d = 0; d < t->rank - 1; d++)
+      if (t->sizes[d] == 1) own[i]->dims[d] = (kiln__lower_dim){0};
+  }
+  const kiln_dim size = kiln__lower_sizes_of(l, kiln_node_input(node, 0)).sizes[map->rank - 1];
+  const kiln_sum rest = kiln_sum_minus(kiln_sum_of(l->fn->dims, size), kiln_sum_number(1));
+  rows.has_elements = kiln_sum_is_natural(l->fn->dims, rest);
+  const int loop = kiln__lower_open(l, KILN_LOOP_reduce, size);
+  if (loop < 0) return -1;
+  for (int i = 0; i < 2; i++) {
+    own[i]->dims[map->rank - 1] = (kiln__lower_dim){0};
+    if (size != 1) own[i]->dims[map->rank - 1] = kiln__lower_along(loop);
+    x[i] = kiln__lower_value(l, kiln_node_input(node, i), own[i]);
+  }
+  return kiln__rows_norm_of(l, &rows, OP2(sub, x[0], x[1]), p);
+}
+
 /* -- Losses -- */
 
 static bool flag(const kiln_node *node, int i) {

@@ -123,3 +123,32 @@ KILN__LOWER(slice_scatter) {
   own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, start);
   return scattered(l, node, map, dim, start, start + src->sizes[dim], own);
 }
+/* diagonal_scatter(self, src, offset, dim1, dim2): the last dimension of src is the diagonal. */
+KILN__LOWER(diagonal_scatter) {
+  const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
+  int64_t offset;
+  int a, b;
+  if (!kiln__lower_int(l, node, 2, 0, &offset) ||
+      !kiln__lower_dimension(l, node, 3, map->rank, &a) ||
+      !kiln__lower_dimension(l, node, 4, map->rank, &b))
+    return -1;
+  const int last = map->rank - 2;
+  if (a == b || !src || src->rank != map->rank - 1)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln_dim_is_number(src->sizes[last]))
+    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  const kiln__lower_dim *along = &map->dims[offset < 0 ? b : a];
+  const int side = kiln__lower_side(l, along, src->sizes[last]);
+  if (side == 0) return -1;
+  const int self = kiln__lower_value(l, kiln_node_input(node, 0), map);
+  if (side > 0) return self;
+  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
+  for (int d = 0, at = 0; d < map->rank; d++)
+    if (d != a && d != b) own->dims[at++] = map->dims[d];
+  own->dims[last] = *along;
+  const int x = kiln__lower_value(l, kiln_node_input(node, 1), own);
+  const int on = on_diagonal(l, map, a, b, offset);
+  return x < 0 || on < 0 ? -1 : SELECT(on, x, self);
+}

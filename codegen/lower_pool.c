@@ -52,7 +52,8 @@ static bool begin(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
   const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
   if (!(kiln_loop_class(dtype) & (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H)))
     return refuse(l, KILN_REASON_dtype);
-  *w = (windows){.spatial = node->op->dims, .first = map->rank - node->op->dims};
+  const int spatial = node->op->dims ? node->op->dims : map->rank - 2;
+  *w = (windows){.spatial = spatial, .first = map->rank - spatial};
   if (input->type->detail->rank != map->rank || w->first < 1) return refuse(l, KILN_REASON_raises);
   w->in = kiln__lower_sizes_of(l, input);
   w->out = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
@@ -276,7 +277,8 @@ KILN__LOWER(avg_pool) {
   if (!read_windows(l, node, map, &w)) return -1;
   return mean(l, node, &w, map, padding->u.b, (int64_t)divisor);
 }
-KILN__LOWER(adaptive_avg_pool) {
+int kiln__lower_adaptive_avg_pool(kiln__lowering *l, const kiln_node *node,
+                                  const kiln__lower_map *map) {
   windows w;
   return read_adaptive(l, node, map, &w) ? mean(l, node, &w, map, false, 0) : -1;
 }

@@ -81,6 +81,21 @@ static bool window_dims(const kiln_node *node, const kiln_tensor_detail *d, uint
   return all;
 }
 
+/* What a list of sizes, argument 1, has not, or has as 1: in front, or in between. */
+static bool to_size_dims(const kiln_node *node, const kiln_tensor_detail *d, uint64_t *mask) {
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
+  if (!v || v->tag != KILN_TAG_LIST || v->u.list->count > d->rank) return false;
+  const int missing = d->rank - (int)v->u.list->count;
+  *mask = (UINT64_C(1) << missing) - 1;
+  for (int at = missing; at < d->rank; at++) {
+    const int64_t size = v->u.list->items[at - missing].u.i;
+    if (size == d->sizes[at]) continue;
+    if (size != 1 || missing > 0) return false;
+    *mask |= UINT64_C(1) << at;
+  }
+  return true;
+}
+
 /* All but one; -1 is the last, or of `or_all` none. */
 static bool other_dims(const kiln_node *node, int i, int rank, bool or_all, uint64_t *mask) {
   int64_t dim;
@@ -112,6 +127,7 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
     case KILN__ROWS_last: return last_dims(node, d, out_mask);
     case KILN__ROWS_groups: return group_dims(node, d, out_mask);
     case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
+    case KILN__ROWS_to_size: return to_size_dims(node, d, out_mask);
     case KILN__ROWS_window: return rank > node->op->dims && window_dims(node, d, out_mask);
     case KILN__ROWS_inner: *out_mask &= ~UINT64_C(3); return rank >= 2;
     case KILN__ROWS_others: return other_dims(node, 2, rank, false, out_mask);
@@ -228,6 +244,7 @@ kiln_dim kiln__rows_length(kiln__lowering *l, const kiln_node *node, const kiln_
   }                                                                              \
   ROW_VALUES(name)
 SIMPLE(sum, sum, kiln__rows_compute(node))
+SIMPLE(sum_to_size, sum, kiln__rows_compute(node))
 SIMPLE(prod, prod, kiln__rows_compute(node))
 SIMPLE(amax, amax, kiln__rows_compute(node))
 SIMPLE(amin, amin, kiln__rows_compute(node))
@@ -293,3 +310,38 @@ ROWS(log_softmax) {
   return kiln__lower_cast(l, OP2(sub, OP2(sub, x, rows->values[0]), rows->values[1]),
                           kiln__lower_result_dtype(node, 0));
 }
+
+/* -- What softmax's gradient is made of -- */
+
+/* grad_output, output, dim, input_dtype */
+static void begin_softmax_backward(kiln__lowering *l, const kiln_node *node, kiln__rows *rows,
+                                   bool of_log) {
+  const kiln_dtype dtype = kiln__lower_compute(kiln__lower_input_dtype(node, 1));
+  if (!kiln__lower_has_sizes(l, node, 1)) return;
+  if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F) {
+    (void)kiln__lower_refuse(l, KILN_REASON_dtype);
+    return;
+  }
+  const kiln__lower_map *map = kiln__rows_open(l, node, rows);
+  int each = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), map), dtype);
+  if (!of_log) {
+    const int y = kiln__lower_value(l, kiln_node_input(node, 1), map);
+    each = OP2(mul, each, kiln__lower_cast(l, y, dtype));
+  }
+  rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_sum, each, rows);
+  kiln__rows_close(l, rows);
+}
+static int softmax_backward(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                            const kiln__rows *rows, bool of_log) {
+  const kiln_dtype dtype = kiln__lower_compute(kiln__lower_input_dtype(node, 1));
+  int each = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), map), dtype);
+  int y = kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 1), map), dtype);
+  if (!of_log) each = OP2(mul, each, y);
+  if (of_log) y = OP1(exp, y);
+  return kiln__lower_cast(l, OP2(sub, each, OP2(mul, y, rows->values[0])),
+                          kiln__lower_result_dtype(node, 0));
+}
+ROWS_BEGIN(softmax_backward) { begin_softmax_backward(l, node, rows, false); }
+ROWS(softmax_backward) { return softmax_backward(l, node, map, rows, false); }
+ROWS_BEGIN(log_softmax_backward) { begin_softmax_backward(l, node, rows, true); }
+ROWS(log_softmax_backward) { return softmax_backward(l, node, map, rows, true); }

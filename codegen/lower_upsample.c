@@ -23,6 +23,8 @@ typedef struct resample {
   int spatial, first;      /* how many dimensions, and which is the first */
   kiln_dtype place, value; /* what places and elements are computed in */
   bool align;
+  int factors;     /* the input that has them, -1: none */
+  bool one_factor; /* for all dimensions, where it is a number */
   kiln__lower_sizes in, out;
   const kiln__lower_map *map;
   taps taps[AXES];
@@ -34,13 +36,15 @@ static bool refuse(kiln__lowering *l, kiln_reason reason) {
 
 /* -- Arguments -- */
 
-/* The factor of a dimension: of a list, or one of several numbers, from input `at` on; 0: none. */
-static bool read_factor(kiln__lowering *l, const kiln_node *node, int at, int d, double *out) {
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, at));
-  const bool is_list = v && v->tag == KILN_TAG_LIST;
+/* The factor of a dimension: of a list, or one of several numbers, or one number; 0: none. */
+static bool read_factor(kiln__lowering *l, const kiln_node *node, const resample *r, int d,
+                        double *out) {
   *out = 0;
-  if (!is_list && node->input_count > at + d)
-    v = kiln_ir_value_constant(kiln_node_input(node, at + d));
+  if (r->factors < 0) return true;
+  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, r->factors));
+  const bool is_list = v && v->tag == KILN_TAG_LIST;
+  if (!is_list && !r->one_factor && node->input_count > r->factors + d)
+    v = kiln_ir_value_constant(kiln_node_input(node, r->factors + d));
   if (is_list && v->u.list->count <= d) return refuse(l, KILN_REASON_raises);
   if (is_list) v = &v->u.list->items[d];
   if (!v) return refuse(l, KILN_REASON_not_constant);
@@ -59,7 +63,7 @@ static bool read_ratio(kiln__lowering *l, const kiln_node *node, const resample 
                        int *out) {
   const kiln_dim in = r->in.sizes[r->first + d], size = r->out.sizes[r->first + d];
   double factor;
-  if (!read_factor(l, node, r->kind < LINEAR ? 2 : 3, d, &factor)) return false;
+  if (!read_factor(l, node, r, d, &factor)) return false;
   if (kiln_dim_is_number(size) && size >= MOST) return refuse(l, KILN_REASON_number_too_large);
   const bool wide = r->place == KILN_DTYPE_F64;
   if (r->align && kiln_dim_is_number(size) && size <= 1) {
@@ -87,12 +91,13 @@ static bool begin(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
   const int classes =
       r->kind < LINEAR ? KILN_LOOP_CLASS_ANY : KILN_LOOP_CLASS_F + KILN_LOOP_CLASS_H;
   if (!(kiln_loop_class(dtype) & classes)) return refuse(l, KILN_REASON_dtype);
-  r->spatial = node->op->dims;
+  r->spatial = node->op->dims ? node->op->dims : map->rank - 2;
   r->first = map->rank - r->spatial;
   r->map = map;
   r->value = r->kind < LINEAR ? dtype : kiln__lower_compute(dtype);
   r->place = dtype == KILN_DTYPE_F64 ? KILN_DTYPE_F64 : KILN_DTYPE_F32;
-  if (input->type->detail->rank != map->rank || r->first != 2) return refuse(l, KILN_REASON_raises);
+  if (input->type->detail->rank != map->rank || r->first != 2 || r->spatial > AXES)
+    return refuse(l, KILN_REASON_raises);
   r->in = kiln__lower_sizes_of(l, input);
   r->out = kiln__lower_sizes_of(l, kiln_node_output(node, 0));
   if (!kiln_map_find_ptr(&l->buffers, input)) return refuse(l, KILN_REASON_no_indirect_load);
@@ -193,23 +198,69 @@ static int sum_of(kiln__lowering *l, const kiln_node *node, const resample *r, i
   }
   return sum;
 }
+static int resampled(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                     resample *r) {
+  int taken[AXES] = {0};
+  if (!begin(l, node, map, r) || !find_taps(l, node, r)) return -1;
+  return kiln__lower_cast(l, sum_of(l, node, r, r->spatial - 1, taken),
+                          kiln__lower_result_dtype(node, 0));
+}
 static int upsample(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                     resample_kind kind) {
   resample *r = KILN_NEW(l->arena, resample);
-  int taken[AXES] = {0};
   r->kind = kind;
+  r->factors = kind < LINEAR ? 2 : 3;
   if (kind >= LINEAR) {
     const kiln_ivalue *align = kiln_ir_value_constant(kiln_node_input(node, 2));
     if (!align || align->tag != KILN_TAG_BOOL)
       return kiln__lower_refuse(l, KILN_REASON_not_constant);
     r->align = align->u.b;
   }
-  if (!begin(l, node, map, r) || !find_taps(l, node, r)) return -1;
-  return kiln__lower_cast(l, sum_of(l, node, r, r->spatial - 1, taken),
-                          kiln__lower_result_dtype(node, 0));
+  return resampled(l, node, map, r);
 }
 #define UPSAMPLE(name, kind) \
   KILN__LOWER(name) { return upsample(l, node, map, kind); }
 UPSAMPLE(upsample_nearest, NEAREST)
 UPSAMPLE(upsample_nearest_exact, NEAREST_EXACT)
 UPSAMPLE(upsample_linear, LINEAR)
+
+/* -- By their name in scripts: input, size, scale_factor, mode, align_corners, recompute -- */
+
+static int interpolate(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                       kiln_str mode, bool align, bool keeps_factors) {
+  static const char *const linear[] = {"linear", "bilinear", "trilinear"};
+  resample *r = KILN_NEW(l->arena, resample);
+  const int spatial = map->rank - 2;
+  if (spatial < 1 || spatial > AXES) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (kiln_str_is(mode, "area")) return kiln__lower_adaptive_avg_pool(l, node, map);
+  if (kiln_str_is(mode, "bicubic")) return kiln__lower_refuse(l, KILN_REASON_no_local_gather);
+  const bool nearest = kiln_str_is(mode, "nearest");
+  if (!nearest && !kiln_str_is(mode, linear[spatial - 1]))
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  r->kind = nearest ? NEAREST : LINEAR;
+  r->align = align;
+  r->factors = keeps_factors && !kiln__lower_is_none(node, 2) ? 2 : -1;
+  r->one_factor = true;
+  return resampled(l, node, map, r);
+}
+static int interpolate_in_mode(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
+                               bool keeps_factors) {
+  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(node, 3));
+  const kiln_ivalue *align = kiln_ir_value_constant(kiln_node_input(node, 4));
+  if (!mode || mode->tag != KILN_TAG_STRING || !align)
+    return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  return interpolate(l, node, map, kiln_string_view(mode->u.string),
+                     align->tag == KILN_TAG_BOOL && align->u.b, keeps_factors);
+}
+KILN__LOWER(interpolate) {
+  const kiln_ivalue *again = kiln_ir_value_constant(kiln_node_input(node, 5));
+  if (!again) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  return interpolate_in_mode(l, node, map, again->tag == KILN_TAG_BOOL && !again->u.b);
+}
+KILN__LOWER(upsample_mode) { return interpolate_in_mode(l, node, map, false); }
+KILN__LOWER(interpolate_nearest) {
+  return interpolate(l, node, map, KILN_STR("nearest"), false, false);
+}
+KILN__LOWER(interpolate_bilinear) {
+  return interpolate(l, node, map, KILN_STR("bilinear"), true, false);
+}

@@ -12,6 +12,7 @@
  *                  LOWER_ROWS(fn, dims) where it reduces: all dimensions, named or last ones,
  *                  LOWER_NEW where it makes its elements of numbers and places alone
  *     LACKS(form)  the reason why there is none of these: what loop IR lacks for it
+ *     APART(fn)    kiln__apart_fn: takes it apart, so that its parts are lowered
  *     COST(class)  free, view, metadata, pointwise, reduction, heavy, data
  *     FLOPS(fn)    kiln__flops_fn: floating-point operations of a heavy operator (ir/cost.c)
  *     FLAGS(a | b) KILN_OP_* below

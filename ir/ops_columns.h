@@ -8,6 +8,7 @@
 #undef LOWER_NEW
 #undef LOWER_ROWS
 #undef LACKS
+#undef APART
 #undef FLOPS
 #undef DIMS
 #undef RESULT
@@ -29,6 +30,7 @@
 #define LOWER_NEW(fn)
 #define LOWER_ROWS(fn, dims)
 #define LACKS(form)
+#define APART(fn)
 #define FLOPS(fn)
 #define DIMS(count)
 #define RESULT(kind)

@@ -464,8 +464,55 @@ bool kiln__shape_pairwise_distance(kiln_shape_query *q) {
   return a && kiln__shape_bool(q, 4, &keep) && rows_of_two(q, a->rank - 1, keep);
 }
 
-/* Losses whose target are classes: the dtype is the input's. */
+/* Losses whose target are classes: the dtype is the input's. Each: (N, C, ..) without C. */
 bool kiln__shape_class_loss(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
-  return self && is_reduced(q) && kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
+  kiln_dim sizes[KILN_MAX_RANK];
+  int rank = 0;
+  if (self && is_reduced(q)) return kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
+  if (!self || !is_each(q) || self->rank < 1) return false;
+  for (int d = 0; d < self->rank; d++)
+    if (d != (self->rank > 1)) sizes[rank++] = self->sizes[d];
+  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+}
+/* Losses of rows, of two tensors or more. */
+bool kiln__shape_row_loss(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *other = kiln__shape_tensor(q, 1);
+  const int third = kiln__shape_find(q, "negative");
+  const kiln_tensor_detail *more = third < 0 ? other : kiln__shape_tensor(q, third);
+  if (!self || !other || !more || self->rank < 1 || self->dtype != other->dtype ||
+      self->dtype != more->dtype || !kiln_dtype_is_float((kiln_dtype)self->dtype))
+    return false;
+  if (is_reduced(q)) return kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
+  return is_each(q) && rows_of_two(q, self->rank - 1, false);
+}
+/* The same, where the target is no float: multi_margin_loss of rows (N, C) or one (C). */
+bool kiln__shape_margin_loss(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!self || self->rank < 1 || self->rank > 2) return false;
+  if (is_reduced(q)) return kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
+  return is_each(q) && kiln__shape_give(q, 0, self->dtype, self->rank - 1, self->sizes, true);
+}
+/* cdist(x1 (.., P, M), x2 (.., R, M)), of the same sizes in front */
+bool kiln__shape_cdist(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
+  kiln_dim sizes[KILN_MAX_RANK];
+  if (!a || !b || a->rank != b->rank || a->rank < 2 || a->dtype != b->dtype) return false;
+  for (int d = 0; d < a->rank; d++) {
+    if (!kiln_dim_is_known(a->sizes[d]) || (d != a->rank - 2 && a->sizes[d] != b->sizes[d]))
+      return false;
+    sizes[d] = a->sizes[d];
+  }
+  sizes[a->rank - 1] = b->sizes[a->rank - 2];
+  return kiln__shape_give(q, 0, a->dtype, a->rank, sizes, a->rank == 2);
+}
+/* _softmax_backward_data(grad, output, dim, dtype) */
+bool kiln__shape_softmax_backward(kiln_shape_query *q) {
+  const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
+  int64_t dtype;
+  if (!a || !b || a->rank != b->rank || !kiln__shape_int(q, 3, &dtype)) return false;
+  for (int d = 0; d < a->rank; d++)
+    if (a->sizes[d] != b->sizes[d] || !kiln_dim_is_known(a->sizes[d])) return false;
+  const bool plain = kiln__shape_is_contiguous(q, a) && kiln__shape_is_contiguous(q, b);
+  return kiln__shape_give(q, 0, (int)dtype, a->rank, a->sizes, plain);
 }

@@ -5,7 +5,6 @@
  * number: so the pairs stand behind a branch that asks for ranks and for equal sizes. */
 #include <ctype.h>
 
-#include "ir/pass.h"
 #include "ir/pass/network.h"
 #include "runtime/einsum.h"
 
@@ -28,38 +27,27 @@ static bool read_equation(const kiln_node *n, const kiln_node *list, kiln_einsum
   return fits;
 }
 
-/* That ranks and sizes are such that no operand is broadcast. */
-static kiln_ir_value *sizes_fit(kiln_node *n, const kiln_node *list, const kiln_einsum *e) {
-  const kiln__maker before = {n->graph, NULL, n, n}, *m = &before;
-  kiln_ir_value *fits = NULL, *all = NULL;
-  for (int i = 0; i < e->operands; i++) {
-    kiln_ir_value *rank = ASK(dim, INT, kiln_node_input(list, i));
-    kiln_ir_value *same = ASK(eq_int, BOOL, rank, INT(e->ranks[i]));
-    fits = fits ? ASK(__and___bool, BOOL, fits, same) : same;
-  }
-  kiln_node *branch = kiln_node_create_id(n->graph, KILN_OP_prim_If);
-  kiln_node_add_input(branch, fits);
-  kiln_ir_value *result = kiln__maker_put(m, branch, kiln_type_basic(KILN_TYPE_BOOL));
-  kiln_block *yes = kiln_node_add_block(branch), *no = kiln_node_add_block(branch);
-  const kiln__maker inside = {n->graph, yes, NULL, n};
-  kiln_ir_value *first[KILN_MAX_RANK] = {NULL};
-  m = &inside;
+/* Only where ranks and sizes are such that no operand is broadcast. */
+static void where_sizes_fit(kiln__maker *m, kiln_node *n, const kiln_node *list,
+                            const kiln_einsum *e) {
+  const kiln__maker outside = *m;
+  kiln_ir_value *fit = NULL, *first[KILN_MAX_RANK] = {NULL};
+  for (int i = 0; i < e->operands; i++)
+    fit = BOTH(fit, EQUAL(RANK(kiln_node_input(list, i)), INT(e->ranks[i])));
+  kiln__ask_where(m, fit);
+  fit = NULL;
   for (int i = 0; i < e->operands; i++) {
     for (int d = 0; d < e->ranks[i]; d++) {
-      kiln_ir_value *size = ASK(size_int, INT, kiln_node_input(list, i), INT(d));
+      kiln_ir_value *size = SIZE(kiln_node_input(list, i), d);
       kiln_ir_value **known = &first[e->places[i][d]];
       if (*known) {
-        kiln_ir_value *same = ASK(eq_int, BOOL, size, *known);
-        all = all ? ASK(__and___bool, BOOL, all, same) : same;
+        fit = BOTH(fit, EQUAL(size, *known));
       } else {
         *known = size;
       }
     }
   }
-  kiln_block_add_output(yes, all ? all : BOOL(true));
-  kiln_block_add_output(
-      no, kiln_append_constant(no, kiln_bool(false), kiln_type_basic(KILN_TYPE_BOOL)));
-  return result;
+  kiln__apart_where(m, n, 1, kiln__asked(m, &outside, fit ? fit : BOOL(true)));
 }
 
 /* Labels of a tensor, by their places. */
@@ -78,7 +66,7 @@ static size_t write_labels(const kiln_einsum *e, const int8_t *places, int count
   return (size_t)count;
 }
 
-static kiln_ir_value *pair(const kiln__maker *m, const kiln_einsum *e, kiln_ir_value *left,
+static kiln_ir_value *pair(kiln__maker *m, const kiln_einsum *e, kiln_ir_value *left,
                            const labels *had, int operand, kiln_ir_value *right,
                            const labels *kept) {
   char text[3 * KILN_MAX_RANK + 4];
@@ -93,31 +81,14 @@ static kiln_ir_value *pair(const kiln__maker *m, const kiln_einsum *e, kiln_ir_v
       kiln_string_create(kiln_arena_mem(m->graph->arena), (kiln_str){text, len}, &string);
   if (status) kiln_scope_fail(status);
   kiln_ir_value *equation = kiln__maker_constant(m, kiln_of_box(string), KILN_TYPE_STR);
-  const kiln_type *tensors = kiln_type_list(m->graph->types, kiln_type_basic(KILN_TYPE_TENSOR));
-  kiln_ir_value *list =
-      kiln__maker_step(m, KILN_OP_prim_ListConstruct, tensors, 2, (kiln_ir_value *[]){left, right});
-  return STEP(einsum, equation, list, NONE);
+  return STEP(einsum, equation, LIST_OF(TENSOR, left, right), NONE);
 }
 
-/* It stands where this has left it: the other side gives an einsum of two. */
-static bool is_left(const kiln_node *n) {
-  const kiln_node *branch = n->block->owner;
-  if (!branch || !kiln_node_is(branch, KILN_OP_prim_If) || branch->blocks[1] != n->block ||
-      n->block->first != n || branch->output_count != 1)
-    return false;
-  const kiln_node *last = kiln_block_output(branch->blocks[0], 0)->node;
-  return kiln_node_is(last, KILN_OP_einsum) && kiln_node_input(last, 1)->node->input_count == 2;
-}
-
-bool kiln__decompose_einsum(kiln_node *n) {
+KILN__APART(einsum) {
   kiln_einsum e;
-  if (!kiln_node_is(n, KILN_OP_einsum)) return false;
-  const kiln_node *list = kiln_node_input(n, 1)->node;
-  if (!kiln_node_is(list, KILN_OP_prim_ListConstruct) || list->input_count < 3 ||
-      !kiln_shape_list_stays(list->outputs[0]) || !read_equation(n, list, &e) || is_left(n))
-    return false;
-  kiln_block *network = kiln__branch_around(n, sizes_fit(n, list, &e));
-  const kiln__maker inside = {n->graph, network, NULL, n};
+  const kiln_node *list = kiln__list_of_tensors(n, 1);
+  if (!list || list->input_count < 3 || !read_equation(n, list, &e)) return false;
+  where_sizes_fit(m, n, list, &e);
   kiln_ir_value *now = kiln_node_input(list, 0);
   labels had = {.count = e.ranks[0]};
   for (int d = 0; d < had.count; d++) had.places[d] = e.places[0][d];
@@ -129,9 +100,9 @@ bool kiln__decompose_einsum(kiln_node *n) {
       for (int k = i + 1; k < e.operands; k++) later |= has(&e, k, p);
       if (seen && later) kept.places[kept.count++] = (int8_t)p;
     }
-    now = pair(&inside, &e, now, &had, i, kiln_node_input(list, i), &kept);
+    now = pair(m, &e, now, &had, i, kiln_node_input(list, i), &kept);
     had = kept;
   }
-  kiln_block_add_output(network, now);
+  GIVE(now);
   return true;
 }

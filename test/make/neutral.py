@@ -21,8 +21,9 @@ def define(source, name="model.py", scope=None):
     return module
 
 
-def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6):
-    """Writes test/data/own/name: the scripted model, and of each call its inputs and what PyTorch gives."""
+def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6, reference=None):
+    """Writes test/data/own/name: the scripted model, and of each call its inputs and what PyTorch gives, or gives for
+    the model `reference`."""
     import torch
 
     folder = pathlib.Path("test/data/own") / name
@@ -32,7 +33,7 @@ def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6):
     for inputs in calls:
         torch.save(inputs, folder / f"inputs_{count}.pt")
         with torch.no_grad():
-            torch.save(model(*inputs), folder / f"expected_{count}.pt")
+            torch.save((reference or model)(*inputs), folder / f"expected_{count}.pt")
         count += 1
     case = {
         "name": name, "category": "own", "producer": f"torch {torch.__version__}",

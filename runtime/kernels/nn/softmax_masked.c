@@ -3,9 +3,10 @@
 
 #include "runtime/kernels/composite.h"
 
-/* Rows in which all is masked give zeros. */
-static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue dim,
-                                 kiln_ivalue dtype) {
+/* self, dim, dtype: rows in which all is masked give zeros. */
+KILN_COMPOSITE(_safe_softmax) {
+  kiln_tensor *t = SELF;
+  const kiln_ivalue dim = args[1], dtype = args[2];
   kiln_tensor *y = KILN_STEP(r, softmax, T(t), dim, dtype);
   const kiln_ivalue low = F(-INFINITY);
   kiln_tensor *masked = KILN_STEP(r, eq, T(t), low);
@@ -13,9 +14,8 @@ static kiln_tensor *safe_softmax(kiln__composite *r, kiln_tensor *t, kiln_ivalue
   kiln_tensor *lost = KILN_STEP(r, amin, T(masked), INTS(dim.u.i), B(true));
   return KILN_STEP(r, masked_fill, T(y), T(lost), F(0));
 }
-/* self, dim, dtype */
-KILN_COMPOSITE(_safe_softmax) { return safe_softmax(r, SELF, args[1], args[2]); }
-/* self, mask (true: left out), dim, mask_type: 0 (L, L), 1 (B, L), 2 as self */
+/* self, mask (true: left out), dim, mask_type: 0 (L, L), 1 (B, L), 2 as self; rows in which all is
+ * masked give NaN. */
 KILN_COMPOSITE(_masked_softmax) {
   kiln_tensor *mask = ARG(1);
   const int64_t kind = kiln_arg_int_or(args, 3, 2);
@@ -30,5 +30,5 @@ KILN_COMPOSITE(_masked_softmax) {
   if (t && (kiln_tensor_rank(t) != kiln_tensor_rank(SELF) || t->numel != SELF->numel)) {
     FAIL(r, "Mask shape should match input. mask: %d dimensions", kiln_tensor_rank(mask));
   }
-  return safe_softmax(r, t, I(kiln_arg_int_or(args, 2, -1)), NONE);
+  return KILN_STEP(r, softmax, T(t), I(kiln_arg_int_or(args, 2, -1)), NONE);
 }
