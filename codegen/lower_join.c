@@ -193,7 +193,7 @@ KILN__LOWER(block_diag) {
 KILN__LOWER(cartesian_prod) {
   const kiln_node *list = list_of(l, node);
   if (!list) return -1;
-  if (list->input_count == 1) return item(l, node, 0, map);
+  if (list->input_count == 1) return kiln__lower_refuse(l, KILN_REASON_no_work);
   const int i = which(l, &map->dims[1], list->input_count);
   if (i < 0) return -1;
   kiln__lower_dim row = map->dims[0], of_one;

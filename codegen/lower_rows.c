@@ -93,7 +93,7 @@ static bool to_size_dims(const kiln_node *node, const kiln_tensor_detail *d, uin
     if (size != 1 || missing > 0) return false;
     *mask |= UINT64_C(1) << at;
   }
-  return true;
+  return *mask != 0; /* else it gives its argument */
 }
 
 /* All but one; -1 is the last, or of `or_all` none. */

@@ -117,9 +117,10 @@ ROWS(weight_norm) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   const kiln_tensor_detail *v = kiln_node_input(node, 0)->type->detail,
                            *g = kiln_node_input(node, 1)->type->detail;
+  if (!g || g->rank != v->rank) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   for (int d = 0; d < v->rank; d++) {
     const bool kept = !(rows->mask >> d & 1);
-    if (!g || g->rank != v->rank || g->sizes[d] != (kept ? v->sizes[d] : 1))
+    if (g->sizes[d] != (kept ? v->sizes[d] : 1))
       return kiln__lower_refuse(l, KILN_REASON_types_unknown);
   }
   if (g->dtype != (int)dtype) return kiln__lower_refuse(l, KILN_REASON_dtype);

@@ -7,22 +7,12 @@
 /* Inputs; HIDDEN of an LSTM is a list of it and the cell's state. */
 enum { INPUT, HIDDEN, W_IH, W_HH, B_IH, B_HH };
 
-/* All are matrices: input (B, I), states (B, H), weights (gates H, I) and (gates H, H). `state` may
- * be NULL. */
-static void where_sizes_fit(kiln__maker *m, kiln_node *n, int gates, kiln_ir_value *hidden,
-                            kiln_ir_value *state) {
-  const kiln__maker outside = *m;
-  kiln_ir_value *const all[] = {IN(INPUT), hidden, IN(W_IH), IN(W_HH), state};
-  kiln_ir_value *fit = NULL;
-  for (int i = 0; i < 4 + (state != NULL); i++) fit = BOTH(fit, EQUAL(RANK(all[i]), INT(2)));
-  kiln__ask_where(m, fit);
-  fit = EQUAL(SIZE(IN(INPUT), 1), SIZE(IN(W_IH), 1));
-  fit = BOTH(fit, EQUAL(SIZE(hidden, 1), SIZE(IN(W_HH), 1)));
-  fit = BOTH(fit, EQUAL(SIZE(IN(W_IH), 0), SIZE(IN(W_HH), 0)));
-  fit = BOTH(fit, EQUAL(SIZE(IN(W_HH), 0), ASK(mul_int, INT, SIZE(IN(W_HH), 1), INT(gates))));
-  fit = BOTH(fit, EQUAL(SIZE(IN(INPUT), 0), SIZE(hidden, 0)));
-  for (int d = 0; d < 2 && state; d++) fit = BOTH(fit, EQUAL(SIZE(hidden, d), SIZE(state, d)));
-  kiln__apart_where(m, n, n->output_count, kiln__asked(m, &outside, fit));
+/* `state` may be NULL. */
+static void where_it_fits(kiln__maker *m, kiln_node *n, int gates, kiln_ir_value *hidden,
+                          kiln_ir_value *state) {
+  kiln__apart_where(m, n, n->output_count,
+                    ASK(cell_fits, BOOL, IN(INPUT), hidden, state ? state : NONE, IN(W_IH),
+                        IN(W_HH), IN(B_IH), IN(B_HH), INT(gates)));
 }
 
 static kiln_ir_value *sum(kiln__maker *m, kiln_ir_value *a, kiln_ir_value *b) {
@@ -45,19 +35,19 @@ static void chunk(kiln__maker *m, kiln_ir_value *gates, int count, kiln_ir_value
 }
 
 KILN__APART(rnn_tanh_cell) {
-  where_sizes_fit(m, n, 1, IN(HIDDEN), NULL);
+  where_it_fits(m, n, 1, IN(HIDDEN), NULL);
   GIVE(STEP(tanh, sum(m, of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
   return true;
 }
 KILN__APART(rnn_relu_cell) {
-  where_sizes_fit(m, n, 1, IN(HIDDEN), NULL);
+  where_it_fits(m, n, 1, IN(HIDDEN), NULL);
   GIVE(STEP(relu, sum(m, of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
   return true;
 }
 /* r, z = sigmoid(ih + hh); n = tanh(ih + r * hh); (h - n) * z + n */
 KILN__APART(gru_cell) {
   kiln_ir_value *ih[3], *hh[3];
-  where_sizes_fit(m, n, 3, IN(HIDDEN), NULL);
+  where_it_fits(m, n, 3, IN(HIDDEN), NULL);
   chunk(m, of_input(m, n), 3, ih);
   chunk(m, of_hidden(m, n, IN(HIDDEN)), 3, hh);
   kiln_ir_value *r = STEP(sigmoid, sum(m, ih[0], hh[0])), *z = STEP(sigmoid, sum(m, ih[1], hh[1]));
@@ -72,7 +62,7 @@ KILN__APART(lstm_cell) {
   const kiln_node *states = kiln__list_of_tensors(n, HIDDEN);
   if (!states || states->input_count != 2) return false;
   kiln_ir_value *hidden = kiln_node_input(states, 0), *state = kiln_node_input(states, 1);
-  where_sizes_fit(m, n, 4, hidden, state);
+  where_it_fits(m, n, 4, hidden, state);
   chunk(m, sum(m, of_input(m, n), of_hidden(m, n, hidden)), 4, gate);
   kiln_ir_value *i = STEP(sigmoid, gate[0]), *f = STEP(sigmoid, gate[1]);
   kiln_ir_value *g = STEP(tanh, gate[2]), *o = STEP(sigmoid, gate[3]);

@@ -51,6 +51,7 @@ KILN__APART(_masked_softmax) {
   const kiln_type *ints = kiln__maker_list(m, KILN_TYPE_INT);
   kiln_ir_value *same = ASK(eq_int_list, BOOL, MAKE(size, ints, IN(0)), MAKE(size, ints, IN(1)));
   kiln_ir_value *is_mask = EQUAL(ASK(prim_dtype, INT, IN(1)), INT(KILN_DTYPE_BOOL));
+  same = BOTH(same, ASK(is_floating_point, BOOL, IN(0)));
   kiln__apart_where(m, n, 1, BOTH(same, is_mask));
   kiln_ir_value *t = STEP(masked_fill_Scalar, IN(0), IN(1), FLOAT(-__builtin_inf()));
   GIVE(STEP(softmax_int, t, INT(dim), NONE));

@@ -34,7 +34,10 @@ KILN__APART(linalg_matrix_power) {
   if (!kiln_ir_value_const_int(IN(1), &power) || power < 2) return false;
   const kiln__maker outside = *m;
   kiln_ir_value *result = NULL, *t = IN(0);
-  kiln__ask_where(m, BOTH(ASK(is_floating_point, BOOL, t), EQUAL(RANK(t), INT(2))));
+  kiln_ir_value *dtype = ASK(prim_dtype, INT, t);
+  kiln_ir_value *is_wide =
+      ASK(__or___bool, BOOL, EQUAL(dtype, INT(KILN_DTYPE_F32)), EQUAL(dtype, INT(KILN_DTYPE_F64)));
+  kiln__ask_where(m, BOTH(is_wide, EQUAL(RANK(t), INT(2))));
   kiln__apart_where(m, n, 1, kiln__asked(m, &outside, EQUAL(SIZE(t, 0), SIZE(t, 1))));
   for (; power; power /= 2) {
     if (power % 2) result = result ? STEP(mm, result, t) : t;
@@ -85,7 +88,8 @@ KILN__APART(cdist) {
   const bool always = kiln__is_number(n, 3, 1);
   if (!kiln__is_number(n, 2, 2) || !(always || kiln__is_none(n, 3) || kiln__is_number(n, 3, 0)))
     return false;
-  kiln_ir_value *fit = BOTH(ASK(is_floating_point, BOOL, a), ASK(is_floating_point, BOOL, b));
+  kiln_ir_value *fit = EQUAL(ASK(prim_dtype, INT, a), ASK(prim_dtype, INT, b));
+  fit = BOTH(fit, ASK(is_floating_point, BOOL, a));
   fit = BOTH(fit, ASK(ge_int, BOOL, RANK(a), INT(2)));
   kiln__ask_where(m, BOTH(fit, ASK(ge_int, BOOL, RANK(b), INT(2))));
   fit = EQUAL(SIZE(a, -1), SIZE(b, -1));
@@ -101,11 +105,19 @@ KILN__APART(cdist) {
   return true;
 }
 
+/* Of a matrix of several rows. */
+static void where_it_has_rows(kiln__maker *m, kiln_node *n) {
+  const kiln__maker outside = *m;
+  kiln_ir_value *x = IN(0);
+  kiln__ask_where(m, BOTH(ASK(is_floating_point, BOOL, x), EQUAL(RANK(x), INT(2))));
+  kiln_ir_value *several = ASK(gt_int, BOOL, SIZE(x, 0), INT(1));
+  kiln__apart_where(m, n, 1, kiln__asked(m, &outside, several));
+}
 /* self (n, m), correction, without weights: of the rows' distances from their means */
 KILN__APART(cov) {
   kiln_ir_value *x = IN(0);
   if (!kiln__is_none(n, 2) || !kiln__is_none(n, 3)) return false;
-  kiln__apart_where(m, n, 1, BOTH(ASK(is_floating_point, BOOL, x), EQUAL(RANK(x), INT(2))));
+  where_it_has_rows(m, n);
   kiln_ir_value *count = SIZE(x, 1);
   kiln_ir_value *sum = STEP(sum_dim_IntList, x, LIST(INT(1)), BOOL(true), NONE);
   x = STEP(sub_Tensor, x, STEP(div_Scalar, sum, count), INT(1));
@@ -115,7 +127,7 @@ KILN__APART(cov) {
 }
 KILN__APART(corrcoef) {
   kiln_ir_value *x = IN(0);
-  kiln__apart_where(m, n, 1, BOTH(ASK(is_floating_point, BOOL, x), EQUAL(RANK(x), INT(2))));
+  where_it_has_rows(m, n);
   kiln_ir_value *c = STEP(cov, x, INT(1), NONE, NONE);
   kiln_ir_value *d = STEP(sqrt, STEP(diagonal, c, INT(0), INT(0), INT(1)));
   c = STEP(div_Tensor, c, STEP(unsqueeze, d, INT(1)));

@@ -136,3 +136,32 @@ KILN_NN_KERNEL(lstm_cell) {
   KILN_TRY(kiln__nn_give(nn, h_tensor, dtype, &outs[0]));
   return kiln__nn_give(nn, c_tensor, dtype, &outs[1]);
 }
+
+/* input (B, I), hidden (B, H), state, w_ih (gates H, I), w_hh (gates H, H), b_ih (gates H), b_hh,
+ * gates: what the cells take without a complaint, in one dtype. */
+KILN_KERNEL(cell_fits) {
+  enum { INPUT, HIDDEN, STATE, W_IH, W_HH, B_IH, B_HH, GATES };
+  const kiln_tensor *t[GATES];
+  const int64_t gates = kiln_arg_int(args, GATES);
+  bool fits = gates > 0;
+  for (int i = 0; i < GATES; i++) {
+    t[i] = kiln_arg_tensor_opt(args, i);
+    if (!t[i]) continue;
+    fits = fits && kiln_tensor_rank(t[i]) == (i < B_IH ? 2 : 1) &&
+           kiln_tensor_dtype(t[i]) == kiln_tensor_dtype(t[0]);
+  }
+  if (fits && kiln_dtype_is_float(kiln_tensor_dtype(t[0]))) {
+    const int64_t *in = kiln_tensor_sizes(t[INPUT]), *hidden = kiln_tensor_sizes(t[HIDDEN]);
+    const int64_t *w = kiln_tensor_sizes(t[W_IH]), *u = kiln_tensor_sizes(t[W_HH]);
+    fits = in[1] == w[1] && in[0] == hidden[0] && hidden[1] == u[1] && w[0] == u[0];
+    fits =
+        fits && u[0] % kiln_arg_int(args, GATES) == 0 && u[0] / kiln_arg_int(args, GATES) == u[1];
+    for (int d = 0; d < 2 && t[STATE]; d++)
+      fits = fits && kiln_tensor_sizes(t[STATE])[d] == hidden[d];
+    for (int i = B_IH; i <= B_HH; i++) fits = fits && (!t[i] || kiln_tensor_sizes(t[i])[0] == w[0]);
+  } else {
+    fits = false;
+  }
+  outs[0] = kiln_bool(fits);
+  return NULL;
+}
