@@ -128,6 +128,16 @@ bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_deta
                                                : kiln__shape_is_dense(q, t, true);
 }
 
+bool kiln__shape_is_row_major(const kiln_shape_query *q, const kiln_tensor_detail *t) {
+  kiln_dim step = 1;
+  if (!kiln__shape_is_contiguous(q, t)) return false;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    if (t->strides[d] != step) return false;
+    step = kiln_dim_product(q->dims, step, t->sizes[d] == 0 ? 1 : t->sizes[d]);
+  }
+  return true;
+}
+
 bool kiln__shape_chunks(kiln_dims *dims, kiln_dim size, int64_t count, kiln_dim *out_size,
                         kiln_dim *out_last) {
   const kiln_sum all = kiln_sum_of(dims, size), up = kiln_sum_number(count - 1);

@@ -37,6 +37,9 @@ int kiln__shape_find(const kiln_shape_query *q, const char *name);
 kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback);
 /* Row-major, and all of it known. */
 bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_detail *t);
+/* The same, dimensions of one element or none too: results whose dimensions have the strides' order
+ * are row-major then. */
+bool kiln__shape_is_row_major(const kiln_shape_query *q, const kiln_tensor_detail *t);
 /* Whether the elements lie behind each other, in some order of the dimensions (proved, also of
  * symbols), or in the order that a contiguous tensor has. */
 bool kiln__shape_is_dense(const kiln_shape_query *q, const kiln_tensor_detail *t, bool row_major);

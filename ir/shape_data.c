@@ -242,11 +242,17 @@ static bool stack_along(kiln_shape_query *q, int along) {
 bool kiln__shape_cat(kiln_shape_query *q) { return cat_along(q, ARGUMENT); }
 bool kiln__shape_stack(kiln_shape_query *q) { return stack_along(q, ARGUMENT); }
 
-/* hstack, vstack, column_stack, dstack: of tensors that have the dimensions already, or all lack
- * the last of them. */
+/* The rank that all have: cat leaves out what is empty, but not when it got a dimension before. */
+static int shared_rank(const kiln_shape_list *list) {
+  if (!list) return -1;
+  for (int i = 1; i < list->count; i++)
+    if (list->tensors[i]->rank != list->tensors[0]->rank) return -1;
+  return list->tensors[0]->rank;
+}
+/* vstack, column_stack, dstack: of tensors that have the dimensions already, or all lack the last
+ * of them. */
 static bool join_at(kiln_shape_query *q, int dim) {
-  const kiln_shape_list *list = tensors_of(q);
-  const int rank = list ? list->tensors[0]->rank : -1;
+  const int rank = shared_rank(tensors_of(q));
   if (rank > dim) return cat_along(q, dim);
   return rank == dim && rank > 0 && stack_along(q, dim);
 }
@@ -255,8 +261,8 @@ bool kiln__shape_hstack(kiln_shape_query *q) {
   return list && cat_along(q, list->tensors[0]->rank > 1);
 }
 bool kiln__shape_vstack(kiln_shape_query *q) {
-  const kiln_shape_list *list = tensors_of(q);
-  return list && (list->tensors[0]->rank == 1 ? stack_along(q, 0) : cat_along(q, 0));
+  const int rank = shared_rank(tensors_of(q));
+  return rank == 1 ? stack_along(q, 0) : rank > 1 && cat_along(q, 0);
 }
 bool kiln__shape_column_stack(kiln_shape_query *q) { return join_at(q, 1); }
 bool kiln__shape_dstack(kiln_shape_query *q) { return join_at(q, 2); }

@@ -179,6 +179,19 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* The same of what is made of operators whose results have the strides' order. */
+bool kiln__shape_like_made(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  bool plain = true;
+  if (!self) return false;
+  for (int d = 0; d < self->rank; d++) plain = plain && self->sizes[d] != 0;
+  for (int i = 0; i < q->arg_count; i++) {
+    if (!kiln__shape_is_tensor(q, i)) continue;
+    const kiln_tensor_detail *t = kiln__shape_ranked(q, i);
+    plain = plain && t && kiln__shape_is_row_major(q, t);
+  }
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, plain);
+}
 /* The same, but for a tensor without elements, which passes through the operators that are left. */
 bool kiln__shape_batch_norm(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -293,7 +306,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
   sizes[dim] =
       kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, kiln_sum_of(q->dims, sizes[dim]), 2));
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_row_major(q, self));
 }
 /* repeat(self, repeats). */
 static bool repeat(kiln_shape_query *q, const kiln_tensor_detail *self,
@@ -345,6 +358,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
+  bool plain = true;
   if (!self || !kiln__shape_ints(q, 1, &list) || list.count % 2 || list.count / 2 > self->rank) {
     return false;
   }
@@ -359,8 +373,11 @@ bool kiln__shape_pad(kiln_shape_query *q) {
     sizes[d] = known ? kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more))
                      : KILN_DIM_UNKNOWN;
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
+    /* Nothing may be left, and strides are those of one element then. */
+    plain = plain && (is_number || !known || kiln_sum_is_natural(q->dims, more));
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+  plain = plain && kiln__shape_is_contiguous(q, self);
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, plain);
 }
 /* pixel_shuffle(self (.., c r r, h, w), r). */
 bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
@@ -484,6 +501,10 @@ bool kiln__shape_row_loss(kiln_shape_query *q) {
       self->dtype != more->dtype || !kiln_dtype_is_float((kiln_dtype)self->dtype))
     return false;
   if (is_reduced(q)) return kiln__shape_give(q, 0, self->dtype, 0, NULL, true);
+  /* One target for each row: of dimension 1. */
+  const int target = kiln__shape_find(q, "target");
+  const kiln_tensor_detail *one = target < 0 ? NULL : kiln__shape_ranked(q, target);
+  if (target >= 0 && (!one || self->rank > 2 || one->rank != self->rank - 1)) return false;
   return is_each(q) && rows_of_two(q, self->rank - 1, false);
 }
 /* The same, where the target is no float: multi_margin_loss of rows (N, C) or one (C). */
@@ -497,7 +518,9 @@ bool kiln__shape_margin_loss(kiln_shape_query *q) {
 bool kiln__shape_cdist(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 0), *b = kiln__shape_ranked(q, 1);
   kiln_dim sizes[KILN_MAX_RANK];
-  if (!a || !b || a->rank != b->rank || a->rank < 2 || a->dtype != b->dtype) return false;
+  if (!a || !b || a->rank != b->rank || a->rank < 2 || a->dtype != b->dtype ||
+      !kiln_dtype_is_float((kiln_dtype)a->dtype))
+    return false;
   for (int d = 0; d < a->rank; d++) {
     if (!kiln_dim_is_known(a->sizes[d]) || (d != a->rank - 2 && a->sizes[d] != b->sizes[d]))
       return false;

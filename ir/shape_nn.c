@@ -153,7 +153,7 @@ bool kiln__shape_diff(kiln_shape_query *q) {
   sizes[dim] = kiln_sum_is_natural(q->dims, rest) ? kiln_sum_dim(q->dims, rest)
                : kiln_dim_is_number(size)         ? 0
                                                   : KILN_DIM_UNKNOWN;
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_row_major(q, self));
 }
 
 /* f(self, int? dim, keepdim), with one result or (values, int64 indices). */

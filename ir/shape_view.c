@@ -605,7 +605,9 @@ bool kiln__shape_ravel(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_dim all = 1;
   for (int d = 0; self && d < self->rank; d++) all = kiln_dim_product(q->dims, all, self->sizes[d]);
-  return self && kiln__shape_give(q, 0, self->dtype, 1, &all, kiln__shape_is_not_one(q->dims, all));
+  /* A vector is itself, whatever the stride of one element or none. */
+  const bool plain = all != 0 && kiln__shape_is_not_one(q->dims, all);
+  return self && kiln__shape_give(q, 0, self->dtype, 1, &all, plain);
 }
 /* atleast_1d, _2d, _3d: what has so many dimensions is itself. */
 static bool at_least(kiln_shape_query *q, int rank) {

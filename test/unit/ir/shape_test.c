@@ -5,7 +5,7 @@
 #include "test/unit/dim_value.h"
 #include "test/unit/ir/ir_support.h"
 
-enum { ROUNDS = 200, MAX_ARGS = 16 };
+enum { ROUNDS = 1000, MAX_ARGS = 16 };
 
 static uint64_t seed;
 static int rnd(int n) {
