@@ -22,7 +22,7 @@ typedef struct hoister {
   kiln_block *body;
 } hoister;
 
-/* A product of the loop's body: of x[i], i the loop's counter, and a weight or its transpose. */
+/* A product of the loop's body, or in a branch of it: of x[i], i the loop's counter, and a weight or its transpose. */
 typedef struct step {
   kiln_node *product;
   kiln_ir_value *x, *weight;
@@ -173,13 +173,23 @@ static void replace(const hoister *h, const step *s) {
   h->pass->changed = true;
 }
 
+typedef KILN_VEC(step) steps;
+
+/* Of the block and of branches in it. */
+static void collect(const hoister *h, const kiln_block *block, steps *found) {
+  step s;
+  for (kiln_node *n = block->first; n; n = n->next) {
+    if (find_product(h, n, &s) && is_quiet(h, &s)) kiln_vec_push(h->pass->scratch, found, s);
+    for (int b = 0; b < n->block_count && kiln_node_is(n, KILN_OP_prim_If); b++)
+      collect(h, n->blocks[b], found);
+  }
+}
+
 static void hoist(kiln_pass *pass, kiln_node *loop) {
   const hoister h = {pass, loop, loop->blocks[0]};
-  KILN_VEC(step) found = {0};
-  step s;
+  steps found = {0};
   if (has_effects(h.body)) return;
-  for (kiln_node *n = h.body->first; n; n = n->next)
-    if (find_product(&h, n, &s) && is_quiet(&h, &s)) kiln_vec_push(pass->scratch, &found, s);
+  collect(&h, h.body, &found);
   for (int i = 0; i < found.count; i++) replace(&h, &found.data[i]);
   if (found.count) kiln_pass_forget_alias(pass);
 }
