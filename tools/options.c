@@ -144,9 +144,10 @@ void tool_options_free(const tool_command *command, void *options) {
 }
 
 static void print_option(const tool_option *o, FILE *file) {
-  char left[64];
-  snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-  fprintf(file, "  %-24s %s\n", left, o->help);
+  enum { HELP_AT = 27 };
+  const int width =
+      fprintf(file, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+  fprintf(file, "%*s%s\n", width < HELP_AT ? HELP_AT - width : 1, "", o->help);
 }
 
 void tool_print_help(const tool_command *command, FILE *file) {
