@@ -230,12 +230,15 @@ typedef enum padding { CONSTANT, REFLECT, REPLICATE, CIRCULAR } padding;
 
 /* What stands around an argument of `size` elements: element `index` before it, where there are
  * `before`, or behind it. */
-static bool fold(kiln__lowering *l, padding how, bool behind, int64_t before, int64_t size,
+static bool fold(kiln__lowering *l, padding how, bool behind, int64_t before, kiln_dim size,
                  kiln__lower_dim *at) {
   const kiln__lower_dim index = *at;
+  const kiln_sum end = kiln_sum_minus(kiln_sum_of(l->fn->dims, size), kiln_sum_number(1));
+  const kiln_dim last = kiln_sum_dim(l->fn->dims, end);
+  const kiln_dim twice = kiln_dim_plus(l->fn->dims, last, last);
   switch (how) {
-    case REFLECT: return kiln__lower_backward(l, &index, behind ? 2 * size - 2 : before, size, at);
-    case REPLICATE: *at = (kiln__lower_dim){.offset = behind ? size - 1 : 0}; return true;
+    case REFLECT: return kiln__lower_backward(l, &index, behind ? twice : before, size, at);
+    case REPLICATE: *at = (kiln__lower_dim){.offset = behind ? last : 0}; return true;
     case CIRCULAR:
       *at = behind ? kiln__lower_moved(l, &index, 0, size)
                    : kiln__lower_moved(l, &index, size, before);
@@ -258,8 +261,6 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
     const int d = map->rank - 1 - i;
     const kiln_dim size = sizes.sizes[d];
     const int64_t before = v->u.list->items[2 * i].u.i, after = v->u.list->items[2 * i + 1].u.i;
-    if (how != CONSTANT && !kiln_dim_is_number(size) && (before != 0 || after != 0))
-      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
     /* What is cut off is not wrapped around. */
     if (how == CIRCULAR && (before < 0 || after < 0))
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);

@@ -487,12 +487,19 @@ KILN__LOWER(roll) {
   for (int i = 0; i < dims.count; i++) {
     const int d = wrap(dims.at[i], map->rank);
     if (d < 0) return kiln__lower_refuse(l, KILN_REASON_raises);
-    if (!kiln_dim_is_number(sizes.sizes[d]))
+    const kiln_dim size = sizes.sizes[d];
+    const bool is_number = kiln_dim_is_number(size);
+    /* Under symbols the shift is within the size, which the guard asks. */
+    if (!is_number && (shifts.at[i] > INT32_MAX || shifts.at[i] < -INT32_MAX))
       return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-    const int64_t size = sizes.sizes[d], shift = (shifts.at[i] % size + size) % size;
-    const int side = shift == 0 ? 1 : kiln__lower_side(l, &own->dims[d], shift);
+    const int64_t shift = is_number ? (shifts.at[i] % size + size) % size : shifts.at[i];
+    const kiln_sum back = kiln_sum_minus(kiln_sum_of(l->fn->dims, size), kiln_sum_number(-shift));
+    const kiln_dim first = shift < 0 ? kiln_sum_dim(l->fn->dims, back) : shift;
+    const int side = shift == 0 ? 1 : kiln__lower_side(l, &own->dims[d], first);
     if (side == 0) return -1;
-    own->dims[d] = kiln__lower_moved(l, &own->dims[d], side < 0 ? size : 0, shift);
+    own->dims[d] = side < 0 && shift < 0
+                       ? kiln__lower_moved(l, &own->dims[d], -shift, 0)
+                       : kiln__lower_moved(l, &own->dims[d], side < 0 ? size : 0, first);
   }
   return read_self(l, node, own);
 }

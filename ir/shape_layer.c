@@ -179,6 +179,22 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* roll(self, shifts, dims): a kernel of all sizes shifts by less than they are. */
+bool kiln__shape_roll(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  kiln_shape_list shifts, dims;
+  if (!kiln__shape_like(q)) return false;
+  if (!kiln__shape_ints(q, 1, &shifts) || !kiln__shape_ints(q, 2, &dims)) return true;
+  for (int i = 0; i < shifts.count && i < dims.count; i++) {
+    const int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + self->rank : dims.ints[i];
+    if (!shifts.known[i] || !dims.known[i] || dim < 0 || dim >= self->rank) continue;
+    const int64_t by =
+        shifts.ints[i] < 0 ? (int64_t)(0 - (uint64_t)shifts.ints[i]) : shifts.ints[i];
+    if (by > 0 && by <= INT32_MAX && kiln_dim_is_known(self->sizes[dim]))
+      kiln_dims_like(q->dims, kiln_sum_number(by + 1), kiln_sum_of(q->dims, self->sizes[dim]));
+  }
+  return true;
+}
 /* The same of what is made of operators whose results have the strides' order. */
 bool kiln__shape_like_made(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);

@@ -175,9 +175,8 @@ bool kiln__shape_reduce_dim(kiln_shape_query *q) {
 /* softmax(self, dim, dtype), log_softmax, cumsum: self's shape. */
 bool kiln__shape_softmax(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  if (!self) return false;
-  give_reduced(q, 0, reduced_dtype(q, self), 0, false);
-  return true;
+  /* Row-major, whatever its argument's layout is. */
+  return self && kiln__shape_give(q, 0, reduced_dtype(q, self), self->rank, self->sizes, true);
 }
 
 /* embedding(weight (n, m), indices): indices' shape and m. */

@@ -74,7 +74,10 @@ static bool keeps_order(const kiln_shape_query *q, const kiln_tensor_detail *t, 
       const kiln_dim inner = stride_along(q, t, rank, sizes, k);
       if (!kiln_dim_is_known(outer) || !kiln_dim_is_known(inner)) return false;
       const bool same = inner == outer && is_at_most(q->dims, sizes[k], sizes[i], 0);
-      if (inner != 0 && outer != 0 && !same && !is_at_most(q->dims, inner, outer, 1)) return false;
+      if (inner == 0 || outer == 0 || same || is_at_most(q->dims, inner, outer, 1)) continue;
+      const kiln_sum above = kiln_sum_plus(kiln_sum_of(q->dims, inner), kiln_sum_number(1));
+      kiln_dims_like(q->dims, above, kiln_sum_of(q->dims, outer));
+      return false;
     }
   }
   return true;
