@@ -22,7 +22,8 @@ typedef struct hoister {
   kiln_block *body;
 } hoister;
 
-/* A product of the loop's body, or in a branch of it: of x[i], i the loop's counter, and a weight or its transpose. */
+/* A product of the loop's body, or in a branch of it: of x[i], i the loop's counter, and a weight
+ * or its transpose. */
 typedef struct step {
   kiln_node *product;
   kiln_ir_value *x, *weight;
