@@ -176,13 +176,17 @@ static void replace(const hoister *h, const step *s) {
 
 typedef KILN_VEC(step) steps;
 
+/* One that this pass has left: the product stands on its other side. */
+static bool is_left(const kiln_node *branch) {
+  return kiln_node_is(kiln_node_input(branch, 0)->node, KILN_OP_steps_of_product);
+}
 /* Of the block and of branches in it. */
 static void collect(const hoister *h, const kiln_block *block, steps *found) {
   step s;
   for (kiln_node *n = block->first; n; n = n->next) {
     if (find_product(h, n, &s) && is_quiet(h, &s)) kiln_vec_push(h->pass->scratch, found, s);
-    for (int b = 0; b < n->block_count && kiln_node_is(n, KILN_OP_prim_If); b++)
-      collect(h, n->blocks[b], found);
+    if (!kiln_node_is(n, KILN_OP_prim_If) || is_left(n)) continue;
+    for (int b = 0; b < n->block_count; b++) collect(h, n->blocks[b], found);
   }
 }
 

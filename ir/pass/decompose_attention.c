@@ -92,14 +92,14 @@ KILN__APART(_transformer_encoder_layer_fwd) {
   kiln_ir_value *weights[4];
   for (int i = 0; i < 4; i++) weights[i] = IN(LAYER_WEIGHTS + i);
   kiln_ir_value *x = norm_first ? norm(m, IN(0), n, LAYER_NORM_1) : IN(0);
-  x = STEP(add_Tensor, attention(m, x, IN(LAYER_HEADS), weights), IN(0), INT(1));
+  x = SUM(attention(m, x, IN(LAYER_HEADS), weights), IN(0));
   if (!norm_first) x = norm(m, x, n, LAYER_NORM_1);
   kiln_ir_value *before = x;
   if (norm_first) x = norm(m, x, n, LAYER_NORM_2);
   x = STEP(linear, x, IN(LAYER_FFN_1), IN(LAYER_FFN_1 + 1));
   x = gelu ? STEP(gelu, x, exact_gelu(m)) : STEP(relu, x);
   x = STEP(linear, x, IN(LAYER_FFN_2), IN(LAYER_FFN_2 + 1));
-  x = STEP(add_Tensor, x, before, INT(1));
+  x = SUM(x, before);
   GIVE(norm_first ? x : norm(m, x, n, LAYER_NORM_2));
   return true;
 }

@@ -15,9 +15,6 @@ static void where_it_fits(kiln__maker *m, kiln_node *n, int gates, kiln_ir_value
                         IN(W_HH), IN(B_IH), IN(B_HH), INT(gates)));
 }
 
-static kiln_ir_value *sum(kiln__maker *m, kiln_ir_value *a, kiln_ir_value *b) {
-  return STEP(add_Tensor, a, b, INT(1));
-}
 static kiln_ir_value *of_input(kiln__maker *m, const kiln_node *n) {
   return STEP(linear, IN(INPUT), IN(W_IH), IN(B_IH));
 }
@@ -36,12 +33,12 @@ static void chunk(kiln__maker *m, kiln_ir_value *gates, int count, kiln_ir_value
 
 KILN__APART(rnn_tanh_cell) {
   where_it_fits(m, n, 1, IN(HIDDEN), NULL);
-  GIVE(STEP(tanh, sum(m, of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
+  GIVE(STEP(tanh, SUM(of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
   return true;
 }
 KILN__APART(rnn_relu_cell) {
   where_it_fits(m, n, 1, IN(HIDDEN), NULL);
-  GIVE(STEP(relu, sum(m, of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
+  GIVE(STEP(relu, SUM(of_input(m, n), of_hidden(m, n, IN(HIDDEN)))));
   return true;
 }
 /* r, z = sigmoid(ih + hh); n = tanh(ih + r * hh); (h - n) * z + n */
@@ -50,10 +47,10 @@ KILN__APART(gru_cell) {
   where_it_fits(m, n, 3, IN(HIDDEN), NULL);
   chunk(m, of_input(m, n), 3, ih);
   chunk(m, of_hidden(m, n, IN(HIDDEN)), 3, hh);
-  kiln_ir_value *r = STEP(sigmoid, sum(m, ih[0], hh[0])), *z = STEP(sigmoid, sum(m, ih[1], hh[1]));
-  kiln_ir_value *next = STEP(tanh, sum(m, ih[2], STEP(mul_Tensor, hh[2], r)));
-  kiln_ir_value *rest = STEP(sub_Tensor, IN(HIDDEN), next, INT(1));
-  GIVE(sum(m, STEP(mul_Tensor, rest, z), next));
+  kiln_ir_value *r = STEP(sigmoid, SUM(ih[0], hh[0])), *z = STEP(sigmoid, SUM(ih[1], hh[1]));
+  kiln_ir_value *next = STEP(tanh, SUM(ih[2], STEP(mul_Tensor, hh[2], r)));
+  kiln_ir_value *rest = DIFFERENCE(IN(HIDDEN), next);
+  GIVE(SUM(STEP(mul_Tensor, rest, z), next));
   return true;
 }
 /* i, f, o = sigmoid; g = tanh; c' = f * c + i * g; h' = o * tanh(c') */
@@ -63,10 +60,10 @@ KILN__APART(lstm_cell) {
   if (!states || states->input_count != 2) return false;
   kiln_ir_value *hidden = kiln_node_input(states, 0), *state = kiln_node_input(states, 1);
   where_it_fits(m, n, 4, hidden, state);
-  chunk(m, sum(m, of_input(m, n), of_hidden(m, n, hidden)), 4, gate);
+  chunk(m, SUM(of_input(m, n), of_hidden(m, n, hidden)), 4, gate);
   kiln_ir_value *i = STEP(sigmoid, gate[0]), *f = STEP(sigmoid, gate[1]);
   kiln_ir_value *g = STEP(tanh, gate[2]), *o = STEP(sigmoid, gate[3]);
-  state = sum(m, STEP(mul_Tensor, f, state), STEP(mul_Tensor, i, g));
+  state = SUM(STEP(mul_Tensor, f, state), STEP(mul_Tensor, i, g));
   GIVE(STEP(mul_Tensor, o, STEP(tanh, state)));
   GIVE(state);
   return true;

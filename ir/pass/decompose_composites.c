@@ -106,6 +106,9 @@ bool kiln__is_none(const kiln_node *n, int input) {
   const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
   return c && c->tag == KILN_TAG_NONE;
 }
+bool kiln__is_decided(const kiln_node *n, int input) {
+  return kiln__is_none(n, input) || kiln_node_input(n, input)->type->kind == KILN_TYPE_TENSOR;
+}
 bool kiln__is_bool(const kiln_node *n, int input, bool value) {
   return kiln_ir_value_is_bool(kiln_node_input(n, input), value);
 }

@@ -11,8 +11,8 @@ static bool of_rows(kiln__maker *m, kiln_node *n, int at) {
   if (!mean && !kiln__is_number(n, at, 2)) return false;
   KILN_ASSERT(n->input_count <= (int)(sizeof in / sizeof *in));
   for (int i = 0; i < n->input_count; i++) in[i] = i == at ? INT(0) : IN(i);
-  kiln_ir_value *rows =
-      kiln__maker_step(m, n->op->id, kiln_type_basic(KILN_TYPE_TENSOR), n->input_count, in);
+  kiln_ir_value *rows = kiln__maker_step(m, (kiln_op_id)n->op->id,
+                                         kiln_type_basic(KILN_TYPE_TENSOR), n->input_count, in);
   GIVE(mean ? STEP(mean, rows, NONE) : STEP(sum, rows, NONE));
   return true;
 }

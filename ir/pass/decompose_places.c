@@ -9,8 +9,7 @@ static kiln_ir_value *part(kiln__maker *m, const kiln_node *n, kiln_ir_value *t,
   return STEP(slice_Tensor, t, IN(2), INT(is_high), is_high ? NONE : INT(-1), INT(1));
 }
 static kiln_ir_value *strips(kiln__maker *m, const kiln_node *n, kiln_ir_value *distance) {
-  kiln_ir_value *y = IN(0),
-                *sum = STEP(add_Tensor, part(m, n, y, false), part(m, n, y, true), INT(1));
+  kiln_ir_value *sum = SUM(part(m, n, IN(0), false), part(m, n, IN(0), true));
   sum = kiln_type_is_tensor(distance->type) ? STEP(mul_Tensor, sum, distance)
                                             : STEP(mul_Scalar, sum, distance);
   return STEP(div_Scalar, sum, FLOAT(2));
@@ -36,7 +35,7 @@ static kiln_ir_value *strips_between(kiln__maker *m, kiln_node *n) {
   }
   kiln__apart_where(m, n, 1, kiln__asked(m, &outside, fit));
   kiln_ir_value *x = IN(1);
-  return strips(m, n, STEP(sub_Tensor, part(m, n, x, true), part(m, n, x, false), INT(1)));
+  return strips(m, n, DIFFERENCE(part(m, n, x, true), part(m, n, x, false)));
 }
 static bool give_sum(kiln__maker *m, kiln_node *n, kiln_ir_value *strips) {
   GIVE(STEP(sum_dim_IntList, strips, LIST(IN(2)), BOOL(false), NONE));

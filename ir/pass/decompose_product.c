@@ -49,6 +49,7 @@ KILN__APART(linalg_matrix_power) {
 
 /* x1 (B, I), x2 (B, J), weight (O, I, J), bias */
 KILN__APART(bilinear) {
+  if (!kiln__is_decided(n, 3)) return false;
   const kiln__maker outside = *m;
   kiln_ir_value *x = IN(0), *y = IN(1), *w = IN(2);
   kiln_ir_value *fit = BOTH(EQUAL(RANK(x), INT(2)), EQUAL(RANK(y), INT(2)));
@@ -59,7 +60,7 @@ KILN__APART(bilinear) {
   kiln_ir_value *t = STEP(mul_Tensor, STEP(matmul, x, w), y); /* (O, B, J) */
   t = STEP(sum_dim_IntList, t, LIST(INT(2)), BOOL(false), NONE);
   t = STEP(contiguous, STEP(t, t), INT(0));
-  GIVE(kiln__is_none(n, 3) ? t : STEP(add_Tensor, t, IN(3), INT(1)));
+  GIVE(kiln__is_none(n, 3) ? t : SUM(t, IN(3)));
   return true;
 }
 
@@ -78,9 +79,8 @@ KILN__APART(conv_tbc) {
 
 /* -- Of differences -- */
 
-/* x1 (.., P, M), x2 (.., R, M), p, compute_mode: of many rows, or where mode 1 asks for it, by
- * |a|^2
- * + |b|^2 - 2 a b. */
+/* x1 (.., P, M), x2 (.., R, M), p, compute_mode: of many rows, or where mode 1 asks for it, by the
+ * squares of both and their product. */
 KILN__APART(cdist) {
   enum { MANY = 25 };
   const kiln__maker outside = *m;
@@ -99,7 +99,7 @@ KILN__APART(cdist) {
   kiln__apart_where(m, n, 1, kiln__asked(m, &outside, fit));
   for (int i = 0; i < 2; i++)
     norms[i] = STEP(sum_dim_IntList, STEP(mul_Tensor, x[i], x[i]), LIST(INT(-1)), BOOL(true), NONE);
-  kiln_ir_value *sum = STEP(add_Tensor, norms[0], turned(m, norms[1]), INT(1));
+  kiln_ir_value *sum = SUM(norms[0], turned(m, norms[1]));
   kiln_ir_value *t = STEP(sub_Tensor, sum, STEP(matmul, a, turned(m, b)), INT(2));
   GIVE(STEP(sqrt, STEP(clamp_min, t, INT(0))));
   return true;
@@ -120,7 +120,7 @@ KILN__APART(cov) {
   where_it_has_rows(m, n);
   kiln_ir_value *count = SIZE(x, 1);
   kiln_ir_value *sum = STEP(sum_dim_IntList, x, LIST(INT(1)), BOOL(true), NONE);
-  x = STEP(sub_Tensor, x, STEP(div_Scalar, sum, count), INT(1));
+  x = DIFFERENCE(x, STEP(div_Scalar, sum, count));
   count = ASK(prim_max_int, INT, ASK(sub_int, INT, count, IN(1)), INT(0));
   GIVE(STEP(div_Scalar, STEP(mm, x, STEP(t, x)), count));
   return true;

@@ -53,6 +53,8 @@ static inline const kiln_type *kiln__maker_list(const kiln__maker *m, kiln_type_
 #define LIST_OF(kind, ...) \
   MAKE(prim_ListConstruct, kiln__maker_list(m, KILN_TYPE_##kind), __VA_ARGS__)
 #define LIST(...) LIST_OF(INT, __VA_ARGS__)
+#define SUM(a, b) STEP(add_Tensor, a, b, INT(1))
+#define DIFFERENCE(a, b) STEP(sub_Tensor, a, b, INT(1))
 
 static inline kiln_ir_value *kiln__maker_constant(const kiln__maker *m, kiln_ivalue value,
                                                   kiln_type_kind kind) {
@@ -67,11 +69,12 @@ static inline kiln_ir_value *kiln__maker_constant(const kiln__maker *m, kiln_iva
 
 /* -- Questions: what runs decides -- */
 
-/* NULL: true. */
-static inline kiln_ir_value *kiln__both(const kiln__maker *m, kiln_ir_value *a, kiln_ir_value *b) {
-  return a ? ASK(__and___bool, BOOL, a, b) : b;
+/* The first may be NULL, which is true. As all here it is a list, whose elements are made in order.
+ */
+static inline kiln_ir_value *kiln__both(const kiln__maker *m, kiln_ir_value *const *of) {
+  return of[0] ? ASK(__and___bool, BOOL, of[0], of[1]) : of[1];
 }
-#define BOTH(a, b) kiln__both(m, a, b)
+#define BOTH(a, b) kiln__both(m, (kiln_ir_value *[]){a, b})
 #define EQUAL(a, b) ASK(eq_int, BOOL, a, b)
 #define RANK(t) ASK(dim, INT, t)
 #define SIZE(t, dim) ASK(size_int, INT, t, INT(dim))
@@ -97,4 +100,6 @@ const kiln_node *kiln__list_of_tensors(const kiln_node *n, int input);
 /* Whether an input is a constant number of that value. */
 bool kiln__is_number(const kiln_node *n, int input, double value);
 bool kiln__is_none(const kiln_node *n, int input);
+/* A tensor, or None, for certain. */
+bool kiln__is_decided(const kiln_node *n, int input);
 bool kiln__is_bool(const kiln_node *n, int input, bool value);
