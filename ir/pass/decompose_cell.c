@@ -15,11 +15,17 @@ static void where_it_fits(kiln__maker *m, kiln_node *n, int gates, kiln_ir_value
                         IN(W_HH), IN(B_IH), IN(B_HH), INT(gates)));
 }
 
+/* The bias is added behind the product, which is one of all steps then, and by the gates' group. */
+static kiln_ir_value *product(kiln__maker *m, const kiln_node *n, kiln_ir_value *x, int weight,
+                              int bias) {
+  if (IN(bias)->type->kind != KILN_TYPE_TENSOR) return STEP(linear, x, IN(weight), IN(bias));
+  return SUM(STEP(linear, x, IN(weight), NONE), IN(bias));
+}
 static kiln_ir_value *of_input(kiln__maker *m, const kiln_node *n) {
-  return STEP(linear, IN(INPUT), IN(W_IH), IN(B_IH));
+  return product(m, n, IN(INPUT), W_IH, B_IH);
 }
 static kiln_ir_value *of_hidden(kiln__maker *m, const kiln_node *n, kiln_ir_value *hidden) {
-  return STEP(linear, hidden, IN(W_HH), IN(B_HH));
+  return product(m, n, hidden, W_HH, B_HH);
 }
 static void chunk(kiln__maker *m, kiln_ir_value *gates, int count, kiln_ir_value **out) {
   kiln_node *node = kiln_node_create_id(m->graph, KILN_OP_prim_ConstantChunk);
