@@ -103,6 +103,7 @@ static int norm_of_others(kiln__lowering *l, const kiln_node *node, kiln__rows *
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, 0) != dtype)
     return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (rows->mask == 0) p = 1; /* of one element: what it is without its sign */
   return kiln__rows_norm_of(l, rows, kiln__rows_open_first(l, node, rows, dtype), p);
 }
 /* norm_except_dim(v, pow, dim) */

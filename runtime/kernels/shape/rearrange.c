@@ -276,7 +276,8 @@ static kiln_tensor *pad_by(kiln__composite *r, const kiln_ivalue *args, kiln_str
                         : place_replicate,
              left);
   }
-  return x;
+  /* New memory, also where nothing is padded or only cut off. */
+  return x && x->storage == SELF->storage ? kiln__composite_copy(r, x) : x;
 }
 KILN_COMPOSITE(pad) { /* pad, mode, value */
   kiln_str mode = kiln_arg_str(args, 2);
