@@ -307,7 +307,8 @@ KILN__LOWER(pad_sequence) {
   const kiln_node *list = list_of(l, node);
   const kiln_ivalue *first = kiln_ir_value_constant(kiln_node_input(node, 1));
   const kiln_ivalue *side = kiln_ir_value_constant(kiln_node_input(node, 3));
-  if (!list || !first || !side || map->rank < 2)
+  if (!list || !first || first->tag != KILN_TAG_BOOL || !side || side->tag != KILN_TAG_STRING ||
+      map->rank < 2)
     return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const int batch = first->u.b ? 0 : 1;
   const int i = which(l, &map->dims[batch], list->input_count);
@@ -330,48 +331,72 @@ KILN__LOWER(pad_sequence) {
   return item(l, node, i, own);
 }
 
+/* Elements of a dimension in each of so many chunks. */
+static int64_t chunk_of(const kiln_tensor_detail *t, int dim, int64_t chunks) {
+  return t->sizes[dim] / chunks + (t->sizes[dim] % chunks != 0);
+}
+static int64_t behind(const kiln_tensor_detail *t, int dim) {
+  int64_t length = 1;
+  for (int d = dim + 1; d < t->rank; d++) length *= t->sizes[d];
+  return length;
+}
+/* Where rows of chunks begin; NULL, with a reason: sizes are not known. */
+static joined *chunks_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
+                         int64_t chunks) {
+  joined *j = kiln_map_find_ptr(&l->joins, node);
+  if (j) return j;
+  const size_t count = (size_t)list->input_count + 1;
+  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * count);
+  j->last = 0;
+  j->begins[0] = 0;
+  for (int i = 0; i < list->input_count; i++) {
+    const kiln_tensor_detail *t = kiln_node_input(list, i)->type->detail;
+    bool known = t && t->rank > dim;
+    for (int d = 0; known && d < t->rank; d++)
+      known = kiln_dim_is_number(t->sizes[d]) && t->sizes[d] > 0;
+    if (!known) {
+      (void)kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+      return NULL;
+    }
+    j->begins[i + 1] = j->begins[i] + chunk_of(t, dim, chunks) * behind(t, dim);
+  }
+  kiln_map_set_ptr(&l->joins, node, j);
+  return j;
+}
 /* tensors, dim, num_chunks: each is filled up with zeros to equal chunks along dim, which become
  * rows of what follows them; row by row they are joined. */
 KILN__LOWER(_chunk_cat) {
   const kiln_node *list = list_of(l, node);
-  int64_t dim, chunks, begin = 0;
-  if (!list || !kiln__lower_int(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &chunks))
+  const int dim = map->rank - 2;
+  int64_t given, chunks;
+  if (!list || !kiln__lower_int(l, node, 1, 0, &given) || !kiln__lower_int(l, node, 2, 0, &chunks))
     return -1;
-  if (dim < 0) dim = map->rank - 2;
-  if (dim != map->rank - 2 || chunks < 1) return kiln__lower_refuse(l, KILN_REASON_raises);
-  for (int i = 0;; i++) {
-    const kiln_ir_value *v = kiln_node_input(list, i);
-    const kiln_tensor_detail *t = v->type->detail;
-    int64_t length = 1;
-    if (!t || t->rank <= dim) return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-    const kiln_dim *sizes = t->sizes;
-    for (int d = 0; d < t->rank; d++) {
-      if (!kiln_dim_is_number(sizes[d]) || sizes[d] == 0)
-        return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-      if (d > dim) length *= sizes[d];
-    }
-    const int64_t each = (sizes[dim] + chunks - 1) / chunks, end = begin + each * length;
-    const kiln__lower_dim *at = &map->dims[dim + 1];
-    const int side = i + 1 < list->input_count ? kiln__lower_side(l, at, end) : -1;
+  if (dim < 0 || (given >= 0 && given != dim) || chunks < 1 || chunks > INT32_MAX)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  joined *j = chunks_of(l, node, list, dim, chunks);
+  if (!j) return -1;
+  const kiln__lower_dim *at = &map->dims[dim + 1];
+  int i = kiln__lower_is_behind(l, at, j->begins[j->last]) ? j->last : 0;
+  for (; i + 1 < list->input_count; i++) {
+    const int side = kiln__lower_side(l, at, j->begins[i + 1]);
     if (side == 0) return -1;
-    if (side > 0) {
-      begin = end;
-      continue;
-    }
-    kiln__lower_map *own = kiln__lower_new_map(l, t->rank);
-    kiln__lower_dim rest = kiln__lower_moved(l, at, 0, begin), index;
-    for (int d = 0; d < dim; d++) own->dims[d] = map->dims[d];
-    for (int d = (int)dim; d < t->rank; d++) {
-      const kiln__lower_dim now = rest;
-      const int64_t extent = d == dim ? each : sizes[d];
-      if (d > dim) length /= sizes[d];
-      if (!kiln__lower_divide(l, &now, extent, length, &own->dims[d], &rest)) return -1;
-    }
-    index = kiln__lower_times(l, &map->dims[dim], each);
-    own->dims[dim] = kiln__lower_plus(l, &index, &own->dims[dim]);
-    const int inside =
-        each * chunks > sizes[dim] ? kiln__lower_side(l, &own->dims[dim], sizes[dim]) : -1;
-    if (inside == 0) return -1;
-    return inside > 0 ? zero_of(l, node) : item(l, node, i, own);
+    if (side < 0) break;
   }
+  j->last = i;
+  const kiln_tensor_detail *t = kiln_node_input(list, i)->type->detail;
+  const int64_t each = chunk_of(t, dim, chunks), size = t->sizes[dim];
+  kiln__lower_map *own = kiln__lower_new_map(l, t->rank);
+  kiln__lower_dim rest = kiln__lower_moved(l, at, 0, j->begins[i]);
+  for (int d = 0; d < dim; d++) own->dims[d] = map->dims[d];
+  for (int d = dim; d < t->rank; d++) {
+    const kiln__lower_dim now = rest;
+    if (!kiln__lower_divide(l, &now, d == dim ? each : t->sizes[d], behind(t, d), &own->dims[d],
+                            &rest))
+      return -1;
+  }
+  const kiln__lower_dim first = kiln__lower_times(l, &map->dims[dim], each);
+  own->dims[dim] = kiln__lower_plus(l, &first, &own->dims[dim]);
+  const int inside = each * chunks > size ? kiln__lower_side(l, &own->dims[dim], size) : -1;
+  if (inside == 0) return -1;
+  return inside > 0 ? zero_of(l, node) : item(l, node, i, own);
 }
