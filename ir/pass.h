@@ -121,6 +121,8 @@ void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit
 kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node);
 /* Puts what one side of a prim::If does in the node's place; gives what stands there then first. */
 kiln_node *kiln_branch_splice(kiln_node *node, int side);
+/* Pass decompose_composites has put the operator's parts beside it. */
+bool kiln_node_is_whole(const kiln_node *node);
 
 /* -- Passes that need no profile (ir/pass/<name>.c) -- */
 

@@ -110,6 +110,7 @@ static bool shares(const kiln_node *n) {
 }
 
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason) {
+  if (kiln_node_is_whole(n)) return; /* its parts tell */
   kiln_str s = n->op && n->op->full_name.len ? n->op->full_name : n->name;
   kiln_pass_refuse(f->pass, n, reason, kiln_arena_str(f->arena, s).data);
 }

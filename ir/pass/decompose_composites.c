@@ -41,6 +41,7 @@ static kiln__apart_fn apart_of(const kiln_op *op) {
 
 /* It stands beside its network. */
 static const char whole[] = "whole";
+bool kiln_node_is_whole(const kiln_node *node) { return kiln_node_attr(node, whole) != NULL; }
 
 void kiln__ask_where(kiln__maker *m, kiln_ir_value *condition) {
   kiln_node *branch = kiln_node_create_id(m->graph, KILN_OP_prim_If);
@@ -120,7 +121,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
     const kiln__apart_fn fn = apart_of(n->op);
-    if (!fn || kiln_node_attr(n, whole)) continue;
+    if (!fn || kiln_node_is_whole(n)) continue;
     kiln_node *before = n->prev;
     kiln__maker m = {n->graph, NULL, n, n, 0};
     if (!fn(&m, n)) continue;
