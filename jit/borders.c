@@ -7,6 +7,7 @@
  * they are in a near cache, and a kernel that makes all of their pixels in one loop makes them in
  * tiles of a row then. */
 #include "codegen/codegen.h"
+#include "jit/convolution.h"
 #include "jit/layouts.h"
 
 enum {
@@ -15,34 +16,18 @@ enum {
   FEW_CHANNELS = 4
 };
 
-/* The one number of an argument, which may be a list of it; -1: there are others, or it is not
- * known. */
-static int64_t number_of(const kiln_ir_value *v) {
-  const kiln_ivalue *c = kiln_ir_value_constant(v);
-  if (c && c->tag == KILN_TAG_INT) return c->u.i;
-  if (!c || c->tag != KILN_TAG_LIST || c->u.list->count < 1) return -1;
-  const kiln_ivalue *items = c->u.list->items;
-  for (int64_t i = 0; i < c->u.list->count; i++)
-    if (items[i].tag != KILN_TAG_INT || items[i].u.i != items[0].u.i) return -1;
-  return items[0].u.i;
-}
-
 /* How wide the zeros are that it wants around its image, which it takes channel by channel; 0: it
  * does not. */
 static int border_wanted(const kiln_node *n) {
-  const bool conv2d = kiln_node_is(n, KILN_OP_conv2d);
-  if (!conv2d && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
-    return 0;
-  if (!conv2d && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return 0;
+  const int64_t groups = kiln__convolution_groups(n);
+  if (groups == 0) return 0;
   const kiln_type *w = kiln_node_input(n, 1)->type;
-  int64_t groups = 0;
   if (!kiln_type_is_tensor(w) || !kiln_type_is_complete_tensor(w) || w->detail->rank != 4 ||
-      w->detail->sizes[1] != 1 ||
-      !kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) ||
-      groups != w->detail->sizes[0])
+      w->detail->sizes[1] != 1 || groups != w->detail->sizes[0])
     return 0;
-  const int64_t border = number_of(kiln_node_input(n, 4));
-  const bool fits = border >= 1 && border <= MOST_BORDER && number_of(kiln_node_input(n, 5)) == 1;
+  const int64_t border = kiln__convolution_number(n, KILN__CONVOLUTION_PADDING);
+  const bool fits = border >= 1 && border <= MOST_BORDER &&
+                    kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) == 1;
   return fits ? (int)border : 0;
 }
 

@@ -11,19 +11,10 @@
 #include <string.h>
 
 #include "codegen/loop/schedule.h"
+#include "jit/convolution.h"
 #include "jit/fusion.h"
 
 /* -- Which convolution -- */
-
-/* All numbers of a list are the one. */
-static bool is_list_of(const kiln_ir_value *v, int64_t wanted) {
-  const kiln_ivalue *c = kiln_ir_value_constant(v);
-  if (c && c->tag == KILN_TAG_INT) return c->u.i == wanted;
-  if (!c || c->tag != KILN_TAG_LIST || c->u.list->count == 0) return false;
-  for (int64_t i = 0; i < c->u.list->count; i++)
-    if (c->u.list->items[i].tag != KILN_TAG_INT || c->u.list->items[i].u.i != wanted) return false;
-  return true;
-}
 
 static bool read_padding(const kiln_ir_value *v, int64_t *out) {
   const kiln_ivalue *c = kiln_ir_value_constant(v);
@@ -37,16 +28,11 @@ static bool read_padding(const kiln_ir_value *v, int64_t *out) {
   return true;
 }
 
-/* Where an operator has its arguments behind the first three. */
 static bool has_unit_steps(const kiln_node *n, int64_t *out_padding) {
-  const bool conv2d = kiln_node_is(n, KILN_OP_conv2d);
-  if (!conv2d && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
-    return false;
-  int64_t groups = 0;
-  if (!conv2d && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return false;
-  return is_list_of(kiln_node_input(n, 3), 1) && is_list_of(kiln_node_input(n, 5), 1) &&
-         read_padding(kiln_node_input(n, 4), out_padding) &&
-         kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) && groups == 1;
+  return kiln__convolution_groups(n) == 1 &&
+         kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) == 1 &&
+         kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) == 1 &&
+         read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), out_padding);
 }
 
 static int input_of(const kiln_graph *graph, const kiln_ir_value *v) {

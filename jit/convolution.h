@@ -1,0 +1,27 @@
+/* convolution.h: what a pass asks of a convolution by whichever of its names: conv2d, convolution,
+ * _convolution. */
+#pragma once
+
+#include "ir/ir.h"
+
+/* Its groups; 0: it is transposed, or no convolution, or they are not known. */
+static inline int64_t kiln__convolution_groups(const kiln_node *n) {
+  const bool conv2d = kiln_node_is(n, KILN_OP_conv2d);
+  int64_t groups = 0;
+  if (!conv2d && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
+    return 0;
+  if (!conv2d && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return 0;
+  return kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) ? groups : 0;
+}
+
+enum { KILN__CONVOLUTION_STRIDE = 3, KILN__CONVOLUTION_PADDING, KILN__CONVOLUTION_DILATION };
+/* The one number of a constant int or list of ints; -1: there are several, or none. */
+static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
+  if (c && c->tag == KILN_TAG_INT) return c->u.i;
+  if (!c || c->tag != KILN_TAG_LIST || c->u.list->count < 1) return -1;
+  const kiln_ivalue *items = c->u.list->items;
+  for (int64_t i = 0; i < c->u.list->count; i++)
+    if (items[i].tag != KILN_TAG_INT || items[i].u.i != items[0].u.i) return -1;
+  return items[0].u.i;
+}
