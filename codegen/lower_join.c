@@ -32,52 +32,69 @@ static bool fits(const kiln_node *node, const kiln_tensor_detail *d, int dim) {
   return true;
 }
 
-/* Where the arguments of a join begin, and where the last one ends; and the one that was found
- * last: parts are asked for in order, so that the next one is that or stands behind it. */
+/* Where the arguments of a join begin, and where the last one ends, in one dimension or two; and
+ * the one that was found last: parts are asked for in order, so that the next one is that or stands
+ * behind it. */
 typedef struct joined {
-  int last;
-  kiln_dim begins[];
+  int count, last;
+  kiln_dim *begins[2];
 } joined;
 
-/* NULL, with a reason: they do not fit. */
-static joined *joined_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
-                         int rank) {
-  joined *j = kiln_map_find_ptr(&l->joins, node);
+/* How a node joins them: along a dimension of tensors of that rank, or in so many chunks of it. */
+typedef struct joint {
+  const kiln_node *node;
+  int dim, rank;
+  int64_t chunks;
+} joint;
+/* How much of the result an argument takes up, in each dimension; false, with a reason. */
+typedef bool extents_fn(kiln__lowering *l, const kiln_ir_value *argument, const joint *how,
+                        kiln_dim out[2]);
+
+/* NULL, with a reason: some extents are not known. */
+static joined *joined_of(kiln__lowering *l, const kiln_node *list, const joint *how,
+                         extents_fn *extents) {
+  joined *j = kiln_map_find_ptr(&l->joins, how->node);
   if (j) return j;
-  const size_t count = (size_t)list->input_count + 1;
-  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * count);
-  j->last = 0;
-  j->begins[0] = 0;
-  for (int i = 0; i < list->input_count; i++) {
-    const kiln_ir_value *v = kiln_node_input(list, i);
-    const kiln_tensor_detail *d = v->type->detail;
-    if (!fits(node, d, dim) || d->rank != rank) {
-      kiln__lower_refuse(l, KILN_REASON_types_unknown);
-      return NULL;
-    }
-    const kiln_dim size = kiln__lower_sizes_of(l, v).sizes[dim];
-    j->begins[i + 1] = kiln_dim_plus(l->fn->dims, j->begins[i], size);
+  j = KILN_NEW(l->arena, joined);
+  j->count = list->input_count;
+  for (int d = 0; d < 2; d++) j->begins[d] = KILN_NEW_ARRAY(l->arena, kiln_dim, j->count + 1);
+  for (int i = 0; i < j->count; i++) {
+    kiln_dim own[2] = {0, 0};
+    if (!extents(l, kiln_node_input(list, i), how, own)) return NULL;
+    for (int d = 0; d < 2; d++)
+      j->begins[d][i + 1] = kiln_dim_plus(l->fn->dims, j->begins[d][i], own[d]);
   }
-  kiln_map_set_ptr(&l->joins, node, j);
+  kiln_map_set_ptr(&l->joins, how->node, j);
   return j;
 }
+/* Which argument an index of the first dimension is in; -1: other loops are wanted. */
+static int part_at(kiln__lowering *l, joined *j, const kiln__lower_dim *index) {
+  int i = kiln__lower_is_behind(l, index, j->begins[0][j->last]) ? j->last : 0;
+  for (; i + 1 < j->count; i++) {
+    const int side = kiln__lower_side(l, index, j->begins[0][i + 1]);
+    if (side == 0) return -1;
+    if (side < 0) break;
+  }
+  return j->last = i;
+}
 
+static bool extent_along(kiln__lowering *l, const kiln_ir_value *argument, const joint *how,
+                         kiln_dim out[2]) {
+  const kiln_tensor_detail *d = argument->type->detail;
+  if (!fits(how->node, d, how->dim) || d->rank != how->rank)
+    return kiln__lower_refuse(l, KILN_REASON_types_unknown) == 0;
+  out[0] = kiln__lower_sizes_of(l, argument).sizes[how->dim];
+  return true;
+}
 /* One behind the other along a dimension. */
 static int join(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
                 const kiln__lower_map *map) {
-  joined *j = joined_of(l, node, list, dim, map->rank);
-  if (!j) return -1;
-  const kiln__lower_dim *index = &map->dims[dim];
-  for (int i = kiln__lower_is_behind(l, index, j->begins[j->last]) ? j->last : 0;; i++) {
-    const bool is_last = i + 1 == list->input_count;
-    const int side = is_last ? -1 : kiln__lower_side(l, index, j->begins[i + 1]);
-    if (side == 0) return -1;
-    if (side > 0) continue;
-    j->last = i;
-    kiln__lower_map *own = kiln__lower_copied(l, map);
-    own->dims[dim] = kiln__lower_moved(l, index, 0, j->begins[i]);
-    return item(l, node, i, own);
-  }
+  joined *j = joined_of(l, list, &(joint){node, dim, map->rank, 0}, extent_along);
+  const int i = j ? part_at(l, j, &map->dims[dim]) : -1;
+  if (i < 0) return -1;
+  kiln__lower_map *own = kiln__lower_copied(l, map);
+  own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, j->begins[0][i]);
+  return item(l, node, i, own);
 }
 
 /* Which of `count` the index is; -1: other loops are wanted. */
@@ -139,51 +156,29 @@ static int zero_of(kiln__lowering *l, const kiln_node *node) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   return kiln__lower_cast(l, kiln__lower_const(l, kiln__lower_compute(dtype), 0), dtype);
 }
-/* Where matrices begin, rows and then columns; NULL, with a reason: one is no matrix. */
-static joined *corners_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list) {
-  joined *j = kiln_map_find_ptr(&l->joins, node);
-  if (j) return j;
-  const size_t count = (size_t)list->input_count + 1;
-  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * 2 * count);
-  j->last = 0;
-  j->begins[0] = j->begins[count] = 0;
-  for (int i = 0; i < list->input_count; i++) {
-    const kiln_tensor_detail *d = kiln_node_input(list, i)->type->detail;
-    if (!d || d->rank != 2) {
-      kiln__lower_refuse(l, KILN_REASON_rank);
-      return NULL;
-    }
-    const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(list, i));
-    for (int k = 0; k < 2; k++) {
-      kiln_dim *begin = &j->begins[(size_t)k * count + (size_t)i];
-      begin[1] = kiln_dim_plus(l->fn->dims, begin[0], s.sizes[k]);
-    }
-  }
-  kiln_map_set_ptr(&l->joins, node, j);
-  return j;
+static bool extents_of_matrix(kiln__lowering *l, const kiln_ir_value *argument,
+                              __attribute__((unused)) const joint *how, kiln_dim out[2]) {
+  const kiln_tensor_detail *d = argument->type->detail;
+  if (!d || d->rank != 2) return kiln__lower_refuse(l, KILN_REASON_rank) == 0;
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, argument);
+  for (int k = 0; k < 2; k++) out[k] = s.sizes[k];
+  return true;
 }
 KILN__LOWER(block_diag) {
   const kiln_node *list = list_of(l, node);
-  joined *j = list ? corners_of(l, node, list) : NULL;
-  if (!j) return -1;
-  const kiln_dim *columns = j->begins + list->input_count + 1;
-  int i = kiln__lower_is_behind(l, &map->dims[0], j->begins[j->last]) ? j->last : 0;
-  for (; i + 1 < list->input_count; i++) {
-    const int side = kiln__lower_side(l, &map->dims[0], j->begins[i + 1]);
-    if (side == 0) return -1;
-    if (side < 0) break;
-  }
-  j->last = i;
+  joined *j = list ? joined_of(l, list, &(joint){.node = node}, extents_of_matrix) : NULL;
+  const int i = j ? part_at(l, j, &map->dims[0]) : -1;
+  if (i < 0) return -1;
+  const kiln_dim *columns = j->begins[1];
   const int begun = i == 0 ? 1 : kiln__lower_side(l, &map->dims[1], columns[i]);
   if (begun == 0) return -1;
   if (begun < 0) return zero_of(l, node);
-  const int ended =
-      i + 1 == list->input_count ? -1 : kiln__lower_side(l, &map->dims[1], columns[i + 1]);
+  const int ended = i + 1 == j->count ? -1 : kiln__lower_side(l, &map->dims[1], columns[i + 1]);
   if (ended == 0) return -1;
   if (ended > 0) return zero_of(l, node);
   kiln__lower_map *own = kiln__lower_copied(l, map);
-  own->dims[0] = kiln__lower_moved(l, &map->dims[0], 0, j->begins[i]);
-  own->dims[1] = kiln__lower_moved(l, &map->dims[1], 0, columns[i]);
+  for (int d = 0; d < 2; d++)
+    own->dims[d] = kiln__lower_moved(l, &map->dims[d], 0, j->begins[d][i]);
   return item(l, node, i, own);
 }
 
@@ -340,28 +335,15 @@ static int64_t behind(const kiln_tensor_detail *t, int dim) {
   for (int d = dim + 1; d < t->rank; d++) length *= t->sizes[d];
   return length;
 }
-/* Where rows of chunks begin; NULL, with a reason: sizes are not known. */
-static joined *chunks_of(kiln__lowering *l, const kiln_node *node, const kiln_node *list, int dim,
-                         int64_t chunks) {
-  joined *j = kiln_map_find_ptr(&l->joins, node);
-  if (j) return j;
-  const size_t count = (size_t)list->input_count + 1;
-  j = kiln_arena_alloc(l->arena, sizeof *j + sizeof *j->begins * count);
-  j->last = 0;
-  j->begins[0] = 0;
-  for (int i = 0; i < list->input_count; i++) {
-    const kiln_tensor_detail *t = kiln_node_input(list, i)->type->detail;
-    bool known = t && t->rank > dim;
-    for (int d = 0; known && d < t->rank; d++)
-      known = kiln_dim_is_number(t->sizes[d]) && t->sizes[d] > 0;
-    if (!known) {
-      (void)kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-      return NULL;
-    }
-    j->begins[i + 1] = j->begins[i] + chunk_of(t, dim, chunks) * behind(t, dim);
-  }
-  kiln_map_set_ptr(&l->joins, node, j);
-  return j;
+static bool extent_of_chunks(kiln__lowering *l, const kiln_ir_value *argument, const joint *how,
+                             kiln_dim out[2]) {
+  const kiln_tensor_detail *t = argument->type->detail;
+  bool known = t && t->rank > how->dim;
+  for (int d = 0; known && d < t->rank; d++)
+    known = kiln_dim_is_number(t->sizes[d]) && t->sizes[d] > 0;
+  if (!known) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static) == 0;
+  out[0] = chunk_of(t, how->dim, how->chunks) * behind(t, how->dim);
+  return true;
 }
 /* tensors, dim, num_chunks: each is filled up with zeros to equal chunks along dim, which become
  * rows of what follows them; row by row they are joined. */
@@ -373,20 +355,14 @@ KILN__LOWER(_chunk_cat) {
     return -1;
   if (dim < 0 || (given >= 0 && given != dim) || chunks < 1 || chunks > INT32_MAX)
     return kiln__lower_refuse(l, KILN_REASON_raises);
-  joined *j = chunks_of(l, node, list, dim, chunks);
-  if (!j) return -1;
   const kiln__lower_dim *at = &map->dims[dim + 1];
-  int i = kiln__lower_is_behind(l, at, j->begins[j->last]) ? j->last : 0;
-  for (; i + 1 < list->input_count; i++) {
-    const int side = kiln__lower_side(l, at, j->begins[i + 1]);
-    if (side == 0) return -1;
-    if (side < 0) break;
-  }
-  j->last = i;
+  joined *j = joined_of(l, list, &(joint){node, dim, 0, chunks}, extent_of_chunks);
+  const int i = j ? part_at(l, j, at) : -1;
+  if (i < 0) return -1;
   const kiln_tensor_detail *t = kiln_node_input(list, i)->type->detail;
   const int64_t each = chunk_of(t, dim, chunks), size = t->sizes[dim];
   kiln__lower_map *own = kiln__lower_new_map(l, t->rank);
-  kiln__lower_dim rest = kiln__lower_moved(l, at, 0, j->begins[i]);
+  kiln__lower_dim rest = kiln__lower_moved(l, at, 0, j->begins[0][i]);
   for (int d = 0; d < dim; d++) own->dims[d] = map->dims[d];
   for (int d = dim; d < t->rank; d++) {
     const kiln__lower_dim now = rest;
