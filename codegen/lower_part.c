@@ -20,35 +20,44 @@ static int on_diagonal(kiln__lowering *l, const kiln__lower_map *map, int a, int
   const int by = kiln_loop_const_i(l->fn, l->nest, KILN_DTYPE_I64, offset);
   return OP2(eq, OP2(add, row, by), column);
 }
-/* The last dimension of the argument as the diagonal of the result's a and b, zeros elsewhere. Of
- * rows and columns the one is looked at that the offset lengthens at its end: beside the diagonal
- * some element is read there, and behind the argument's size none. */
-static int embed(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int a, int b,
-                 int64_t offset) {
-  const kiln_ir_value *self = kiln_node_input(node, 0);
-  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0), compute = kiln__lower_compute(dtype);
+/* The last dimension of a value as the diagonal of the result's a and b; elsewhere `other` has the
+ * elements, NULL: they are 0. Of rows and columns the one is looked at that the offset lengthens at
+ * its end: beside the diagonal some element is read there, and behind the value's size none. */
+static int diagonal(kiln__lowering *l, const kiln_ir_value *value, const kiln_ir_value *other,
+                    const kiln__lower_map *map, int a, int b, int64_t offset) {
   const int last = map->rank - 2, along = offset < 0 ? b : a;
-  if (a == b || rank_of(self) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (a == b || rank_of(value) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_dtype dtype = (kiln_dtype)value->type->detail->dtype;
   if (!kiln_loop_class(dtype)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int side =
-      kiln__lower_side(l, &map->dims[along], kiln__lower_sizes_of(l, self).sizes[last]);
+      kiln__lower_side(l, &map->dims[along], kiln__lower_sizes_of(l, value).sizes[last]);
   if (side == 0) return -1;
-  const int zero = kiln__lower_cast(l, kiln__lower_const(l, compute, 0), dtype);
-  if (side > 0) return zero;
+  const int rest =
+      other ? kiln__lower_value(l, other, map)
+            : kiln__lower_cast(l, kiln__lower_const(l, kiln__lower_compute(dtype), 0), dtype);
+  if (side > 0) return rest;
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0, at = 0; d < map->rank; d++)
     if (d != a && d != b) own->dims[at++] = map->dims[d];
   own->dims[last] = map->dims[along];
-  const int x = kiln__lower_value(l, self, own), on = on_diagonal(l, map, a, b, offset);
-  return x < 0 || on < 0 ? -1 : SELECT(on, x, zero);
+  const int x = kiln__lower_value(l, value, own), on = on_diagonal(l, map, a, b, offset);
+  return x < 0 || on < 0 ? -1 : SELECT(on, x, rest);
+}
+static int embed(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int a, int b,
+                 int64_t offset) {
+  return diagonal(l, kiln_node_input(node, 0), NULL, map, a, b, offset);
+}
+/* The offset is input `first`, the dimensions are the next two. */
+static bool read_diagonal(kiln__lowering *l, const kiln_node *node, int first, int rank,
+                          int64_t *offset, int *a, int *b) {
+  return kiln__lower_int(l, node, first, 0, offset) &&
+         kiln__lower_dimension(l, node, first + 1, rank, a) &&
+         kiln__lower_dimension(l, node, first + 2, rank, b);
 }
 KILN__LOWER(diag_embed) {
   int64_t offset;
   int a, b;
-  if (!kiln__lower_int(l, node, 1, 0, &offset) ||
-      !kiln__lower_dimension(l, node, 2, map->rank, &a) ||
-      !kiln__lower_dimension(l, node, 3, map->rank, &b))
-    return -1;
+  if (!read_diagonal(l, node, 1, map->rank, &offset, &a, &b)) return -1;
   return embed(l, node, map, a, b, offset);
 }
 /* diag(self, diagonal) of a vector; of a matrix its diagonal. */
@@ -123,32 +132,16 @@ KILN__LOWER(slice_scatter) {
   own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, start);
   return scattered(l, node, map, dim, start, start + src->sizes[dim], own);
 }
-/* diagonal_scatter(self, src, offset, dim1, dim2): the last dimension of src is the diagonal. */
+/* diagonal_scatter(self, src, offset, dim1, dim2) */
 KILN__LOWER(diagonal_scatter) {
-  const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
+  const kiln_ir_value *self = kiln_node_input(node, 0), *src = kiln_node_input(node, 1);
   int64_t offset;
   int a, b;
-  if (!kiln__lower_int(l, node, 2, 0, &offset) ||
-      !kiln__lower_dimension(l, node, 3, map->rank, &a) ||
-      !kiln__lower_dimension(l, node, 4, map->rank, &b))
-    return -1;
-  const int last = map->rank - 2;
-  if (a == b || !src || src->rank != map->rank - 1)
-    return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!read_diagonal(l, node, 2, map->rank, &offset, &a, &b)) return -1;
+  if (rank_of(src) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  if (!kiln_dim_is_number(src->sizes[last]))
+  if (!kiln_dim_is_number(src->type->detail->sizes[map->rank - 2]))
     return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  const kiln__lower_dim *along = &map->dims[offset < 0 ? b : a];
-  const int side = kiln__lower_side(l, along, src->sizes[last]);
-  if (side == 0) return -1;
-  const int self = kiln__lower_value(l, kiln_node_input(node, 0), map);
-  if (side > 0) return self;
-  kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
-  for (int d = 0, at = 0; d < map->rank; d++)
-    if (d != a && d != b) own->dims[at++] = map->dims[d];
-  own->dims[last] = *along;
-  const int x = kiln__lower_value(l, kiln_node_input(node, 1), own);
-  const int on = on_diagonal(l, map, a, b, offset);
-  return x < 0 || on < 0 ? -1 : SELECT(on, x, self);
+  return diagonal(l, src, self, map, a, b, offset);
 }
