@@ -259,6 +259,8 @@ void kiln_ir_value_set_wrapped_number(kiln_ir_value *value);
 /* The int behind a constant value; false when it is not one. */
 bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int);
 bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted); /* a constant one */
+/* A constant int or float that is that number. */
+bool kiln_ir_value_is_number(const kiln_ir_value *value, int64_t wanted);
 /* The dtype that stands for a Python number of the type, which may be Scalar, where `constant` (may
  * be NULL) tells: I64, F64, BOOL, C128; NONE where it is not known, or no number. */
 kiln_dtype kiln_ir_number_kind(const kiln_type *type, const kiln_ivalue *constant);

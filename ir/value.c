@@ -133,6 +133,12 @@ bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted) {
   return constant && constant->tag == KILN_TAG_BOOL && constant->u.b == wanted;
 }
 
+bool kiln_ir_value_is_number(const kiln_ir_value *value, int64_t wanted) {
+  const kiln_ivalue *c = kiln_ir_value_constant(value);
+  return c && ((c->tag == KILN_TAG_INT && c->u.i == wanted) ||
+               (c->tag == KILN_TAG_FLOAT && c->u.f == (double)wanted));
+}
+
 /* A bool is no number to PyTorch's executor, and what has a gradient is no constant. */
 static bool is_number_tensor(const kiln_ivalue *c) {
   if (!c || c->tag != KILN_TAG_TENSOR) return false;

@@ -24,17 +24,13 @@ static bool feeds_group(const kiln_node *n) {
          user->op->variant == KILN_VARIANT_NONE && kiln_codegen_has_lowering(user->op);
 }
 
-static bool is_one(const kiln_ir_value *v) {
-  const kiln_ivalue *c = kiln_ir_value_constant(v);
-  return c &&
-         ((c->tag == KILN_TAG_INT && c->u.i == 1) || (c->tag == KILN_TAG_FLOAT && c->u.f == 1));
-}
-
 /* The index of its bias, where the operator is one that this pass takes apart; or -1. */
 static int bias_of(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_linear)) return 2;
   if (!kiln_node_is(n, KILN_OP_addmm)) return -1;
-  return is_one(kiln_node_input(n, 3)) && is_one(kiln_node_input(n, 4)) ? 0 : -1;
+  const bool plain = kiln_ir_value_is_number(kiln_node_input(n, 3), 1) &&
+                     kiln_ir_value_is_number(kiln_node_input(n, 4), 1);
+  return plain ? 0 : -1;
 }
 
 static bool decompose(kiln_node *n) {

@@ -50,7 +50,7 @@ static bool has_heads(const kiln_node *n, int at) {
 KILN__APART(_native_multi_head_attention) {
   enum { DIM = 3, HEADS, WEIGHTS, MASK = 9, WITH_WEIGHTS };
   if (!has_heads(n, DIM) || IN(0) != IN(1) || IN(0) != IN(2) ||
-      !kiln__is_bool(n, WITH_WEIGHTS, false) || !kiln__only_first_read(n))
+      !kiln_ir_value_is_bool(IN(WITH_WEIGHTS), false) || !kiln__only_first_read(n))
     return false;
   where_it_fits(m, n, DIM, WEIGHTS, MASK);
   GIVE(attention(
@@ -83,10 +83,10 @@ static kiln_ir_value *exact_gelu(const kiln__maker *m) {
                               KILN_TYPE_STR);
 }
 KILN__APART(_transformer_encoder_layer_fwd) {
-  const bool gelu = kiln__is_bool(n, LAYER_GELU, true);
-  const bool norm_first = kiln__is_bool(n, LAYER_NORM_FIRST, true);
-  if (!has_heads(n, LAYER_DIM) || !(gelu || kiln__is_bool(n, LAYER_GELU, false)) ||
-      !(norm_first || kiln__is_bool(n, LAYER_NORM_FIRST, false)))
+  const bool gelu = kiln_ir_value_is_bool(IN(LAYER_GELU), true);
+  const bool norm_first = kiln_ir_value_is_bool(IN(LAYER_NORM_FIRST), true);
+  if (!has_heads(n, LAYER_DIM) || !(gelu || kiln_ir_value_is_bool(IN(LAYER_GELU), false)) ||
+      !(norm_first || kiln_ir_value_is_bool(IN(LAYER_NORM_FIRST), false)))
     return false;
   where_it_fits(m, n, LAYER_DIM, LAYER_WEIGHTS, LAYER_MASK);
   kiln_ir_value *weights[4];
@@ -108,7 +108,7 @@ KILN__APART(_transformer_encoder_layer_fwd) {
 
 /* query, key, value, attn_mask, dropout_p, need_attn_weights, is_causal */
 KILN__APART(_scaled_dot_product_attention) {
-  if (!kiln__only_first_read(n) || !kiln__is_number(n, 4, 0)) return false;
+  if (!kiln__only_first_read(n) || !kiln_ir_value_is_number(IN(4), 0)) return false;
   GIVE(STEP(scaled_dot_product_attention, IN(0), IN(1), IN(2), IN(3), IN(4), IN(6), NONE,
             BOOL(false)));
   return true;
@@ -116,8 +116,8 @@ KILN__APART(_scaled_dot_product_attention) {
 /* query, key, value, dropout_p, is_causal, attn_mask, scale: of four dimensions each */
 KILN__APART(_scaled_dot_product_flash_attention_for_cpu) {
   kiln_ir_value *fit = NULL;
-  if (!kiln__only_first_read(n) || !kiln__is_number(n, 3, 0) ||
-      !(kiln__is_none(n, 5) || kiln__is_bool(n, 4, false)))
+  if (!kiln__only_first_read(n) || !kiln_ir_value_is_number(IN(3), 0) ||
+      !(kiln_ir_value_is_none(IN(5)) || kiln_ir_value_is_bool(IN(4), false)))
     return false;
   for (int i = 0; i < 3; i++) fit = BOTH(fit, EQUAL(RANK(IN(i)), INT(4)));
   kiln__apart_where(m, n, 1, fit);

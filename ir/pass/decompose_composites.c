@@ -98,20 +98,9 @@ const kiln_node *kiln__list_of_tensors(const kiln_node *n, int input) {
              ? list
              : NULL;
 }
-bool kiln__is_number(const kiln_node *n, int input, double value) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
-  return c && ((c->tag == KILN_TAG_INT && (double)c->u.i == value) ||
-               (c->tag == KILN_TAG_FLOAT && c->u.f == value));
-}
-bool kiln__is_none(const kiln_node *n, int input) {
-  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
-  return c && c->tag == KILN_TAG_NONE;
-}
 bool kiln__is_decided(const kiln_node *n, int input) {
-  return kiln__is_none(n, input) || kiln_node_input(n, input)->type->kind == KILN_TYPE_TENSOR;
-}
-bool kiln__is_bool(const kiln_node *n, int input, bool value) {
-  return kiln_ir_value_is_bool(kiln_node_input(n, input), value);
+  const kiln_ir_value *v = kiln_node_input(n, input);
+  return kiln_ir_value_is_none(v) || v->type->kind == KILN_TYPE_TENSOR;
 }
 
 /* -- The pass -- */

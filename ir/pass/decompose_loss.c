@@ -7,8 +7,8 @@
 /* The reduction is input `at`: 0 each row, 1 the mean, 2 the sum. */
 static bool of_rows(kiln__maker *m, kiln_node *n, int at) {
   kiln_ir_value *in[8];
-  const bool mean = kiln__is_number(n, at, 1);
-  if (!mean && !kiln__is_number(n, at, 2)) return false;
+  const bool mean = kiln_ir_value_is_number(IN(at), 1);
+  if (!mean && !kiln_ir_value_is_number(IN(at), 2)) return false;
   KILN_ASSERT(n->input_count <= (int)(sizeof in / sizeof *in));
   for (int i = 0; i < n->input_count; i++) in[i] = i == at ? INT(0) : IN(i);
   kiln_ir_value *rows = kiln__maker_step(m, (kiln_op_id)n->op->id,
@@ -25,7 +25,7 @@ KILN__APART(cosine_embedding_loss) { return of_rows(m, n, 4); }
 /* self (N, C, ..), target (N, ..), weight, reduction, ignore_index, label_smoothing; a target of
  * probabilities is of self's sizes. */
 KILN__APART(cross_entropy_loss) {
-  if (!kiln__is_number(n, 5, 0)) return false;
+  if (!kiln_ir_value_is_number(IN(5), 0)) return false;
   kiln_ir_value *rank = RANK(IN(0));
   kiln_ir_value *classes = EQUAL(RANK(IN(1)), ASK(sub_int, INT, rank, INT(1)));
   classes = BOTH(classes, ASK(is_floating_point, BOOL, IN(0)));

@@ -11,7 +11,8 @@ static bool batch_norm(kiln__maker *m, kiln_node *n, kiln_ir_value *training, in
 }
 /* input, weight, bias, mean, variance, training, momentum, eps */
 KILN__APART(native_batch_norm) {
-  return kiln__only_first_read(n) && kiln__is_bool(n, 5, false) && batch_norm(m, n, IN(5), 6);
+  return kiln__only_first_read(n) && kiln_ir_value_is_bool(IN(5), false) &&
+         batch_norm(m, n, IN(5), 6);
 }
 /* The same without the training */
 KILN__APART(batch_norm_no_training) {
@@ -45,8 +46,8 @@ KILN__APART(_weight_norm_interface) {
 /* self, mask (true: left out), dim, mask_type: a mask of self's sizes */
 KILN__APART(_masked_softmax) {
   int64_t dim = -1;
-  if (!(kiln__is_none(n, 3) || kiln__is_number(n, 3, 2)) ||
-      !(kiln__is_none(n, 2) || kiln_ir_value_const_int(IN(2), &dim)))
+  if (!(kiln_ir_value_is_none(IN(3)) || kiln_ir_value_is_number(IN(3), 2)) ||
+      !(kiln_ir_value_is_none(IN(2)) || kiln_ir_value_const_int(IN(2), &dim)))
     return false;
   const kiln_type *ints = kiln__maker_list(m, KILN_TYPE_INT);
   kiln_ir_value *same = ASK(eq_int_list, BOOL, MAKE(size, ints, IN(0)), MAKE(size, ints, IN(1)));

@@ -29,7 +29,7 @@ static kiln_ir_value *strips_between(kiln__maker *m, kiln_node *n) {
   kiln__ask_where(m, is_float_of_some_dims(m, n));
   kiln_ir_value *own = MAKE(size, ints, IN(1)), *sizes = MAKE(size, ints, IN(0));
   kiln_ir_value *fit = ASK(eq_int_list, BOOL, own, sizes);
-  if (kiln__is_number(n, 2, -1)) {
+  if (kiln_ir_value_is_number(IN(2), -1)) {
     kiln_ir_value *last = MAKE(slice_t, ints, sizes, INT(-1), NONE, INT(1));
     fit = ASK(__or___bool, BOOL, fit, ASK(eq_int_list, BOOL, own, last));
   }
@@ -66,8 +66,8 @@ static bool powers(kiln__maker *m, kiln_node *n, bool falling) {
 }
 /* x, N, increasing */
 KILN__APART(vander) {
-  const bool falling = kiln__is_bool(n, 2, false);
-  return (falling || kiln__is_bool(n, 2, true)) && powers(m, n, falling);
+  const bool falling = kiln_ir_value_is_bool(IN(2), false);
+  return (falling || kiln_ir_value_is_bool(IN(2), true)) && powers(m, n, falling);
 }
 KILN__APART(linalg_vander) { return powers(m, n, false); }
 

@@ -8,12 +8,17 @@ static kiln_ir_value *turned(kiln__maker *m, kiln_ir_value *matrices) {
 
 /* -- From left to right -- */
 
+static kiln_ir_value *product(kiln__maker *m, const kiln_node *list, kiln_op_id op) {
+  kiln_ir_value *t = kiln_node_input(list, 0);
+  for (int i = 1; i < list->input_count; i++)
+    t = kiln__maker_step(m, op, kiln_type_basic(KILN_TYPE_TENSOR), 2,
+                         (kiln_ir_value *[]){t, kiln_node_input(list, i)});
+  return t;
+}
 KILN__APART(linalg_multi_dot) {
   const kiln_node *list = kiln__list_of_tensors(n, 0);
   if (!list || list->input_count < 2) return false;
-  kiln_ir_value *t = kiln_node_input(list, 0);
-  for (int i = 1; i < list->input_count; i++) t = STEP(matmul, t, kiln_node_input(list, i));
-  GIVE(t);
+  GIVE(product(m, list, KILN_OP_matmul));
   return true;
 }
 KILN__APART(chain_matmul) {
@@ -23,9 +28,7 @@ KILN__APART(chain_matmul) {
   for (int i = 0; i < list->input_count; i++)
     matrices = BOTH(matrices, EQUAL(RANK(kiln_node_input(list, i)), INT(2)));
   kiln__apart_where(m, n, 1, matrices);
-  kiln_ir_value *t = kiln_node_input(list, 0);
-  for (int i = 1; i < list->input_count; i++) t = STEP(mm, t, kiln_node_input(list, i));
-  GIVE(t);
+  GIVE(product(m, list, KILN_OP_mm));
   return true;
 }
 /* self, n: squares, and their products */
@@ -60,7 +63,7 @@ KILN__APART(bilinear) {
   kiln_ir_value *t = STEP(mul_Tensor, STEP(matmul, x, w), y); /* (O, B, J) */
   t = STEP(sum_dim_IntList, t, LIST(INT(2)), BOOL(false), NONE);
   t = STEP(contiguous, STEP(t, t), INT(0));
-  GIVE(kiln__is_none(n, 3) ? t : SUM(t, IN(3)));
+  GIVE(kiln_ir_value_is_none(IN(3)) ? t : SUM(t, IN(3)));
   return true;
 }
 
@@ -85,8 +88,9 @@ KILN__APART(cdist) {
   enum { MANY = 25 };
   const kiln__maker outside = *m;
   kiln_ir_value *a = IN(0), *b = IN(1), *norms[2], *x[] = {a, b};
-  const bool always = kiln__is_number(n, 3, 1);
-  if (!kiln__is_number(n, 2, 2) || !(always || kiln__is_none(n, 3) || kiln__is_number(n, 3, 0)))
+  const bool always = kiln_ir_value_is_number(IN(3), 1);
+  if (!kiln_ir_value_is_number(IN(2), 2) ||
+      !(always || kiln_ir_value_is_none(IN(3)) || kiln_ir_value_is_number(IN(3), 0)))
     return false;
   kiln_ir_value *fit = EQUAL(ASK(prim_dtype, INT, a), ASK(prim_dtype, INT, b));
   fit = BOTH(fit, ASK(is_floating_point, BOOL, a));
@@ -116,7 +120,7 @@ static void where_it_has_rows(kiln__maker *m, kiln_node *n) {
 /* self (n, m), correction, without weights: of the rows' distances from their means */
 KILN__APART(cov) {
   kiln_ir_value *x = IN(0);
-  if (!kiln__is_none(n, 2) || !kiln__is_none(n, 3)) return false;
+  if (!kiln_ir_value_is_none(IN(2)) || !kiln_ir_value_is_none(IN(3))) return false;
   where_it_has_rows(m, n);
   kiln_ir_value *count = SIZE(x, 1);
   kiln_ir_value *sum = STEP(sum_dim_IntList, x, LIST(INT(1)), BOOL(true), NONE);

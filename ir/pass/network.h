@@ -97,9 +97,5 @@ void kiln__apart_give(kiln__maker *m, kiln_node *n, kiln_ir_value *result);
 bool kiln__only_first_read(const kiln_node *n);
 /* The node that makes a list of tensors, which nobody changes; NULL: it is not known. */
 const kiln_node *kiln__list_of_tensors(const kiln_node *n, int input);
-/* Whether an input is a constant number of that value. */
-bool kiln__is_number(const kiln_node *n, int input, double value);
-bool kiln__is_none(const kiln_node *n, int input);
 /* A tensor, or None, for certain. */
 bool kiln__is_decided(const kiln_node *n, int input);
-bool kiln__is_bool(const kiln_node *n, int input, bool value);

@@ -302,15 +302,11 @@ static bool keeps_dtype(const kiln_ir_value *x, const kiln_ivalue *c) {
   kiln_dtype dtype = (kiln_dtype)d->dtype;
   return kiln_dtype_is_float(dtype) || (c->tag == KILN_TAG_INT && kiln_dtype_is_int(dtype, false));
 }
-static bool is_number(const kiln_ivalue *c, int64_t n) {
-  return c && ((c->tag == KILN_TAG_INT && c->u.i == n) ||
-               (c->tag == KILN_TAG_FLOAT && c->u.f == (double)n));
-}
 /* x op `arg` is x. */
 static kiln_ir_value *neutral_operand(const trial *t) {
   kiln_ir_value *x = input(t, 0);
   const kiln_ivalue *c = kiln_ir_value_constant(input(t, 1));
-  if (!is_number(c, t->arg) || !keeps_dtype(x, c)) return NULL;
+  if (!kiln_ir_value_is_number(input(t, 1), t->arg) || !keeps_dtype(x, c)) return NULL;
   return may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
 }
 static kiln_ir_value *divided_by_one(const trial *t) {
