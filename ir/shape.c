@@ -128,14 +128,17 @@ bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_deta
                                                : kiln__shape_is_dense(q, t, true);
 }
 
-bool kiln__shape_is_row_major(const kiln_shape_query *q, const kiln_tensor_detail *t) {
-  kiln_dim step = 1;
-  if (!kiln__shape_is_contiguous(q, t)) return false;
-  for (int d = t->rank - 1; d >= 0; d--) {
-    if (t->strides[d] != step) return false;
-    step = kiln_dim_product(q->dims, step, t->sizes[d] == 0 ? 1 : t->sizes[d]);
+bool kiln__shape_has_rows(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
+                          const kiln_dim *strides) {
+  kiln_dim within = 1;
+  for (int d = rank - 1; d >= 0; d--) {
+    if (!kiln_dim_is_known(within) || strides[d] != within) return false;
+    if (sizes[d] != 0) within = kiln_dim_product(q->dims, within, sizes[d]);
   }
   return true;
+}
+bool kiln__shape_is_row_major(const kiln_shape_query *q, const kiln_tensor_detail *t) {
+  return kiln__shape_is_contiguous(q, t) && kiln__shape_has_rows(q, t->rank, t->sizes, t->strides);
 }
 
 bool kiln__shape_chunks(kiln_dims *dims, kiln_dim size, int64_t count, kiln_dim *out_size,

@@ -37,7 +37,10 @@ int kiln__shape_find(const kiln_shape_query *q, const char *name);
 kiln_dtype kiln__shape_dtype(const kiln_shape_query *q, kiln_dtype fallback);
 /* Row-major, and all of it known. */
 bool kiln__shape_is_contiguous(const kiln_shape_query *q, const kiln_tensor_detail *t);
-/* The same, dimensions of one element or none too: results whose dimensions have the strides' order
+/* Whether the strides are those of a row-major tensor, of dimensions of one element or none too. */
+bool kiln__shape_has_rows(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
+                          const kiln_dim *strides);
+/* Both: results whose dimensions have the strides' order
  * are row-major then. */
 bool kiln__shape_is_row_major(const kiln_shape_query *q, const kiln_tensor_detail *t);
 /* Whether the elements lie behind each other, in some order of the dimensions (proved, also of

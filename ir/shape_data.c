@@ -177,7 +177,7 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
 }
 
 /* Whether elements of a row lie closer together than those of a pixel. */
-static bool has_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
+static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
   if (t->rank != 4 || !t->has_strides) return false;
   const kiln_sum row = kiln_sum_of(q->dims, t->strides[3]),
                  plane = kiln_sum_of(q->dims, t->strides[1]);
@@ -191,7 +191,7 @@ static bool has_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
 static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
     const kiln_tensor_detail *t = list->tensors[i];
-    if (!is_skipped(t) && (kiln__shape_is_contiguous(q, t) || has_rows(q, t))) return true;
+    if (!is_skipped(t) && (kiln__shape_is_contiguous(q, t) || is_by_rows(q, t))) return true;
   }
   return false;
 }

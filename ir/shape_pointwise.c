@@ -163,12 +163,11 @@ static bool find_strides(const kiln_shape_query *q, int rank, const kiln_dim *si
   }
   for (int k = 0; k < count; k++) {
     const kiln_tensor_detail *t = operands[k];
-    kiln_dim expected[KILN_MAX_RANK];
     int wide = 0;
     if (!t->has_strides && t->rank > 0) return false;
     one_shape &= t->rank == rank && same_dims(rank, t->sizes, sizes);
     contiguous &= kiln__shape_is_contiguous(q, t);
-    exact &= row_major(q, t->rank, t->sizes, expected) && same_dims(t->rank, t->strides, expected);
+    exact &= kiln__shape_has_rows(q, t->rank, t->sizes, t->strides);
     ordered = ordered && keeps_order(q, t, rank, sizes);
     for (int i = 0; i < t->rank; i++) wide += t->sizes[i] != 1;
     if (wide <= 1 && !one_shape) continue;

@@ -130,13 +130,9 @@ static bool is_plain(const kiln_shape_query *q, const geometry *g, bool strides)
 /* The strides are those of a row-major tensor, also of dimensions of one element; or one of more
  * elements has another for certain: then it is not contiguous. */
 static bool is_row_major(const kiln_shape_query *q, const geometry *g) {
-  kiln_dim within = 1;
-  bool same = g->has_strides;
-  for (int i = g->rank - 1; same && i >= 0; i--) {
-    same = kiln_dim_is_known(within) && g->strides[i] == within && g->sizes[i] != 0;
-    within = kiln_dim_product(q->dims, within, g->sizes[i]);
-  }
-  return same;
+  bool any = true; /* element */
+  for (int i = 0; i < g->rank; i++) any = any && g->sizes[i] != 0;
+  return any && g->has_strides && kiln__shape_has_rows(q, g->rank, g->sizes, g->strides);
 }
 static bool is_not_contiguous(const kiln_shape_query *q, const geometry *g) {
   kiln_dim within = 1;
