@@ -277,6 +277,14 @@ bool kiln__lower_fits_input(const kiln_node *node, int i);
 kiln_dtype kiln__lower_promote(const kiln_node *node, int first, int count);
 kiln_dtype kiln__lower_input_dtype(const kiln_node *node, int i); /* of a tensor */
 kiln_dtype kiln__lower_result_dtype(const kiln_node *node, int output);
+static inline bool kiln__lower_is_float(kiln_dtype dtype) {
+  return kiln_loop_class(dtype) & (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H);
+}
+/* Over how many last dimensions an operator's windows or pictures go, of so many: all but batches
+ * and channels where the table does not say. */
+static inline int kiln__lower_spatial(const kiln_node *node, int rank) {
+  return node->op->dims ? node->op->dims : rank - 2;
+}
 /* What arithmetic of a type is done in: f32 for f16 and bf16. */
 static inline kiln_dtype kiln__lower_compute(kiln_dtype dtype) {
   return dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : dtype;

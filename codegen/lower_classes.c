@@ -24,9 +24,6 @@ static int weight_of(kiln__lowering *l, const kiln_node *node, int i, kiln_dim c
   at->dims[0] = *class;
   return wide(l, node, i, at);
 }
-static bool is_float(kiln_dtype dtype) {
-  return kiln_loop_class(dtype) & (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H);
-}
 
 /* -- nll_loss(self (N, C, ..), target (N, ..), weight, reduction, ignore_index) -- */
 
@@ -39,7 +36,8 @@ static int axis_of(kiln__lowering *l, const kiln_node *node) {
   for (int d = 0; d < target->rank; d++)
     if (target->sizes[d] != x->sizes[d < axis ? d : d + 1])
       return kiln__lower_refuse(l, KILN_REASON_types_unknown);
-  return is_float((kiln_dtype)x->dtype) ? axis : kiln__lower_refuse(l, KILN_REASON_dtype);
+  return kiln__lower_is_float((kiln_dtype)x->dtype) ? axis
+                                                    : kiln__lower_refuse(l, KILN_REASON_dtype);
 }
 /* An element of the loss at a map of the target, in what self is computed in, and its weight; both
  * are 0 where the target is the one that is ignored. */
@@ -103,7 +101,7 @@ ROWS_BEGIN(multi_margin_loss) {
   kiln__lower_dim class;
   if (!kiln__lower_number(l, node, 2, &p) || !kiln__lower_number(l, node, 3, &margin)) return;
   if (!target || x->rank > 2 || target->rank != x->rank - 1 || (p != 1 && p != 2) ||
-      kiln__rows_reduction(node) != 0 || !is_float((kiln_dtype)x->dtype)) {
+      kiln__rows_reduction(node) != 0 || !kiln__lower_is_float((kiln_dtype)x->dtype)) {
     (void)kiln__lower_refuse(l, KILN_REASON_types_unknown);
     return;
   }

@@ -5,10 +5,6 @@
 
 #include <math.h>
 
-static bool is_float(kiln_dtype dtype) {
-  return kiln_loop_class(dtype) & (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H);
-}
-
 /* -- Functions -- */
 
 /* log2(2^a + 2^b) */
@@ -58,7 +54,8 @@ KILN__LOWER(ldexp) {
 /* x, times the weight where it is not above 0. */
 KILN__LOWER(_prelu_kernel) {
   const operands p = kiln__lower_operands(l, node, map, 2, false);
-  if (!is_float(p.common) || kiln__lower_input_dtype(node, 1) != kiln__lower_input_dtype(node, 0))
+  if (!kiln__lower_is_float(p.common) ||
+      kiln__lower_input_dtype(node, 1) != kiln__lower_input_dtype(node, 0))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int above = OP2(gt, p.a, kiln__lower_like(l, p.a, 0));
   return finish(l, SELECT(above, p.a, OP2(mul, p.a, p.b)), p.common);
@@ -88,7 +85,7 @@ KILN__LOWER(native_dropout_backward) {
   const operands p = kiln__lower_operands(l, node, map, 2, false);
   double scale;
   if (!kiln__lower_number(l, node, 2, &scale)) return -1;
-  if (!is_float(p.common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln__lower_is_float(p.common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int kept = step(l, OP2(mul, p.a, p.b), p.common);
   return finish(l, OP2(mul, kept, kiln__lower_like(l, kept, scale)), p.common);
 }
@@ -129,7 +126,7 @@ KILN__LOWER(addr) {
   double beta, alpha;
   if (!kiln__lower_number(l, node, 3, &beta) || !kiln__lower_number(l, node, 4, &alpha)) return -1;
   for (int i = 0; i < 3; i++)
-    if (!is_float(d) || kiln__lower_input_dtype(node, i) != d)
+    if (!kiln__lower_is_float(d) || kiln__lower_input_dtype(node, i) != d)
       return kiln__lower_refuse(l, KILN_REASON_dtype);
   int sum = step(l, outer_product(l, node, map, 1), d);
   if (alpha != 1) sum = step(l, OP2(mul, sum, kiln__lower_like(l, sum, alpha)), d);
@@ -230,7 +227,8 @@ KILN__LOWER(affine_grid_generator) {
   if (!corners || corners->tag != KILN_TAG_BOOL)
     return kiln__lower_refuse(l, KILN_REASON_not_constant);
   if (rank_of(node, 0) != 3 || k < 2) return kiln__lower_refuse(l, KILN_REASON_raises);
-  if (!is_float(kiln__lower_input_dtype(node, 0))) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (!kiln__lower_is_float(kiln__lower_input_dtype(node, 0)))
+    return kiln__lower_refuse(l, KILN_REASON_dtype);
   own->dims[0] = map->dims[0];
   own->dims[1] = map->dims[k + 1];
   int sum = -1;

@@ -1,9 +1,6 @@
 /* lower_gradient.c: gradients of samples, which at the ends of a dimension are computed in another
  * way (runtime/kernels/pointwise/special_gamma.c has the steps). Of f32 and f64. */
-#include "codegen/lower.h"
-
-#define OP1(name, a) kiln__lower_op(l, KILN_LOOP_##name, a, -1, -1)
-#define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
+#include "codegen/lower_pointwise.h"
 
 /* self along one dimension of `size` samples, at the map of a result. */
 typedef struct samples {

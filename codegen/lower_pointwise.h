@@ -1,5 +1,5 @@
 /* lower_pointwise.h: what lowerings of functions of elements are made of (lower_pointwise.c,
- * lower_composed.c). */
+ * lower_composed.c, lower_gradient.c). */
 #pragma once
 
 #include "codegen/lower.h"

@@ -50,9 +50,8 @@ static bool begin(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
                   windows *w) {
   const kiln_ir_value *input = kiln_node_input(node, 0);
   const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
-  if (!(kiln_loop_class(dtype) & (KILN_LOOP_CLASS_F | KILN_LOOP_CLASS_H)))
-    return refuse(l, KILN_REASON_dtype);
-  const int spatial = node->op->dims ? node->op->dims : map->rank - 2;
+  if (!kiln__lower_is_float(dtype)) return refuse(l, KILN_REASON_dtype);
+  const int spatial = kiln__lower_spatial(node, map->rank);
   *w = (windows){.spatial = spatial, .first = map->rank - spatial};
   if (input->type->detail->rank != map->rank || w->first < 1) return refuse(l, KILN_REASON_raises);
   w->in = kiln__lower_sizes_of(l, input);

@@ -91,7 +91,7 @@ static bool begin(kiln__lowering *l, const kiln_node *node, const kiln__lower_ma
   const int classes =
       r->kind < LINEAR ? KILN_LOOP_CLASS_ANY : KILN_LOOP_CLASS_F + KILN_LOOP_CLASS_H;
   if (!(kiln_loop_class(dtype) & classes)) return refuse(l, KILN_REASON_dtype);
-  r->spatial = node->op->dims ? node->op->dims : map->rank - 2;
+  r->spatial = kiln__lower_spatial(node, map->rank);
   r->first = map->rank - r->spatial;
   r->map = map;
   r->value = r->kind < LINEAR ? dtype : kiln__lower_compute(dtype);

@@ -6,15 +6,9 @@ import itertools
 
 import torch
 
+from ops import text
+
 CELLS = {4: torch.lstm_cell, 3: torch.gru_cell, 1: torch.rnn_tanh_cell}
-NAMES = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64"}
-
-
-def text(t):
-    if t is None:
-        return "N"
-    sizes, strides = (",".join(map(str, x)) for x in (t.shape, t.stride()))
-    return f"T:{NAMES[t.dtype]}:{sizes}:{strides}:" + ",".join(f"{x:g}" for x in t.flatten().tolist())
 
 
 def sample(gates, x, h, c, w, u, b, d):
