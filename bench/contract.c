@@ -5,15 +5,18 @@
  *   taskset -c 0 build/bench/bench_contract [--isa v2|avx2|avx512] [--machine TEXT]
  *       [--schedule TEXT] [M N K [bf16]]
  *
- * Results are compared with sums in double. Medians. Without a schedule the rules choose it. With
- * bf16 factors are rounded to that, and the error is mostly theirs; what callers round for each
- * call is in the time. */
+ * Results are compared with sums in double. Medians. Without a schedule the rules choose it. Beside
+ * it, in turn, the products alone in blocks (runtime/kernels/heavy/blocked.h), as they stand and by
+ * Strassen's algorithm; of those whose name is marked the core's choice is that one. With bf16
+ * factors are rounded to that, and the error is mostly theirs; what callers round for each call is
+ * in the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/kernels.h"
+#include "runtime/kernels/heavy/blocked.h"
 
 enum { TIMES = 31 };
 
@@ -70,6 +73,37 @@ static bool find_copy(const kiln_compiled *code, int64_t numel, kiln_kernel_pack
   return false;
 }
 
+/* -- In blocks -- */
+
+typedef struct blocked {
+  kiln_blocked_plan plan;
+  float *u, *y;
+  void *scratch;
+} blocked;
+static void *room(size_t bytes) {
+  void *data = aligned_alloc(64, (bytes + 127) / 64 * 64);
+  if (!data) exit(3);
+  return data;
+}
+static blocked make_blocked(const bench *b, kiln_blocked_form form, const kiln_blocked *problem,
+                            const float *weight) {
+  const kiln_dispatch *dispatch = kiln_dispatch_select(b->env->isa);
+  const kiln_core_machine machine = kiln_machine_of_core(&b->machine);
+  const int64_t slice = kiln_blocked_slice(form, problem->depth, &machine);
+  const kiln_blocked_weight from = {weight,           problem->depth, 1,
+                                    problem->outputs, problem->depth, slice};
+  blocked made;
+  size_t bytes;
+  expect(kiln_blocked_make_plan(problem, form, slice, dispatch, &machine, 1, &made.plan));
+  expect(kiln_blocked_bytes(dispatch, form, &from, &bytes));
+  made.u = room(bytes);
+  made.y = room((size_t)(problem->rows * problem->outputs) * sizeof(float));
+  made.scratch = room(kiln_blocked_scratch(&made.plan));
+  expect(kiln_blocked_fill(dispatch, form, &from, made.u, NULL));
+  return made;
+}
+static void discard(blocked *made) { free(made->u), free(made->y), free(made->scratch); }
+
 static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *factors) {
   kiln_arena *arena;
   expect(kiln_arena_create(b->env->mem, &arena));
@@ -92,22 +126,40 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
   kiln_kernel_pack rows;
   int at;
   const bool copies_x = find_copy(code, m * k, &rows, &at);
-  double times[TIMES];
+  const kiln_blocked problem = {m, k, n, 1, k, n};
+  blocked ways[KILN_BLOCKED__COUNT];
+  for (int i = KILN_BLOCKED_DIRECT; i < KILN_BLOCKED__COUNT; i++)
+    ways[i] = make_blocked(b, (kiln_blocked_form)i, &problem, w);
+  double times[KILN_BLOCKED__COUNT][TIMES], ns[KILN_BLOCKED__COUNT];
   for (int t = -3; t < TIMES; t++) {
-    const uint64_t begin = kiln_now_ns();
-    int calls = 0;
-    while (kiln_now_ns() - begin < 2000000 || calls == 0) {
-      if (copies_x) kiln_pack_copy(&rows, x, copies[at]);
-      code->fn(&args, &code->info.work.grid);
-      calls++;
+    for (int i = 0; i < KILN_BLOCKED__COUNT; i++) {
+      const uint64_t begin = kiln_now_ns();
+      int calls = 0;
+      while (kiln_now_ns() - begin < 2000000 || calls == 0) {
+        if (i > 0) {
+          kiln_blocked_run(&ways[i].plan, x, ways[i].u, bias, ways[i].y, NULL, NULL, NULL,
+                           ways[i].scratch);
+        } else {
+          if (copies_x) kiln_pack_copy(&rows, x, copies[at]);
+          code->fn(&args, &code->info.work.grid);
+        }
+        calls++;
+      }
+      if (t >= 0) times[i][t] = (double)(kiln_now_ns() - begin) / calls;
     }
-    if (t >= 0) times[t] = (double)(kiln_now_ns() - begin) / calls;
   }
-  const double ns = bench_median(times, TIMES),
-               gflops = 2.0 * (double)m * (double)n * (double)k / ns;
-  printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e\n", M, N, K,
-         ns * 1e-3, gflops, 100 * gflops / b->peak, (double)code->compile_ns * 1e-6,
-         worst_of(m, n, k, x, w, bias, y));
+  const double operations = 2.0 * (double)m * (double)n * (double)k;
+  double shares[KILN_BLOCKED__COUNT];
+  for (int i = 0; i < KILN_BLOCKED__COUNT; i++) {
+    ns[i] = bench_median(times[i], TIMES);
+    shares[i] = 100 * operations / ns[i] / b->peak;
+    if (i > 0) discard(&ways[i]);
+  }
+  printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e  in blocks "
+         "%5.1f %%"
+         "  Strassen %5.1f %%\n",
+         M, N, K, ns[0] * 1e-3, operations / ns[0], shares[0], (double)code->compile_ns * 1e-6,
+         worst_of(m, n, k, x, w, bias, y), shares[1], shares[2]);
   for (int i = 0; i < 4; i++) free(copies[i]);
   free(x), free(w), free(bias), free(y);
   kiln_compiled_release(code);

@@ -6,6 +6,7 @@
 #include "jit/compile_job.h"
 #include "jit/forks.h"
 #include "jit/fusion.h"
+#include "jit/heavy.h"
 
 /* -- Plans -- */
 
@@ -34,8 +35,7 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   info->hits = guard ? guard->hits : 0;
   info->misses = guard ? guard->misses : 0;
   if (info->code) KILN_TRY(kiln_group_describe(node, info, arena, out));
-  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count &&
-      !info->is_winograd)
+  if (info->code && !info->code->info.can_fault && !info->code->info.pack_count && !info->is_heavy)
     return NULL;
   info->callable = (kiln_callable){.name = info->name,
                                    .get_plan = get_group_plan,
@@ -452,6 +452,8 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
   info->site = &j->ex->callable;
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
+  for (int i = 0; i < node->input_count && i < 64; i++)
+    info->weights |= (uint64_t)kiln_ir_value_is_weight(kiln_node_input(node, i)) << i;
   info->where = kiln_arena_str(j->arena, kiln_node_str(node, KILN_ATTR_WHERE)).data;
   const kiln_attr *now = kiln_node_attr(node, KILN_ATTR_NOW);
   info->symbols = now ? now->u.pointer : NULL;
@@ -495,6 +497,9 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   if (search) j->tune_ns += g->tune_ns;
   if (g->code && kiln_group_rounds(g))
     g->words = kiln_arena_printf(j->arena, "%s; factors in bf16", g->words);
+  if (g->code && g->is_heavy)
+    g->words =
+        kiln_arena_printf(j->arena, "%s; %s", g->words, kiln__heavy_name(&g->heavy, j->arena));
   g->loops = NULL;
   g->graph = NULL;
   g->symbols = NULL;

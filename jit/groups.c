@@ -1,7 +1,7 @@
 /* groups.c: lowers and compiles a group, and describes it to the interpreter and to people. */
 #include "jit/groups.h"
 
-#include "jit/winograd.h"
+#include "jit/heavy.h"
 
 /* -- Kernels -- */
 
@@ -34,15 +34,16 @@ static kiln_status *lower(const kiln_group_info *info, const kiln_graph *graph, 
   return status;
 }
 
-/* What is left of a group without its convolution, where its kernel can go over rows. */
+/* What is left of a group without its contraction, where its kernel can go over rows. */
 static kiln_status *lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
   kiln_reason reason;
   kiln_kernel_info about;
-  if (!kiln__winograd_choose(env, info->graph, &info->winograd)) return NULL;
-  const kiln_graph *rest = kiln__winograd_rest((kiln_graph *)(uintptr_t)info->graph, arena);
+  if (!kiln__heavy_choose(env, info->graph, info->weights, &info->heavy)) return NULL;
+  const kiln_graph *rest =
+      kiln__heavy_rest((kiln_graph *)(uintptr_t)info->graph, &info->heavy, arena);
   KILN_TRY(kiln_codegen_lower(rest, info->factors, arena, &reason, &info->loops));
   KILN_TRY(kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about));
-  info->is_winograd = info->loops->nests.count == 1 && kiln__winograd_fits(&info->winograd, &about);
+  info->is_heavy = info->loops->nests.count == 1 && kiln__heavy_fits(&info->heavy, &about);
   return NULL;
 }
 static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
@@ -52,7 +53,7 @@ static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
   info->factors = (kiln_factor_type)env->flags.matmul;
   kiln_status_destroy(try_rest(env, arena, info)); /* else it is lowered whole */
-  if (info->is_winograd) return;
+  if (info->is_heavy) return;
   kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
   if (status) fail(env, info, status);
 }
@@ -82,11 +83,11 @@ bool kiln_group_rounds(const kiln_group_info *info) {
 
 static void forget(void *status) { kiln_status_destroy(status); }
 
-/* What is left beside Winograd's kernels goes over rows, as the rules' schedule cuts them. */
+/* What is left beside the core's kernels goes over rows, as the rules' schedule cuts them. */
 static kiln_status *compile_loops(kiln_env *env, struct kiln_codegen *codegen,
                                   kiln_group_info *info, bool search, bool *out_made) {
   const kiln_backend backend = (kiln_backend)env->flags.codegen;
-  if (info->is_winograd)
+  if (info->is_heavy)
     return kiln_codegen_compile_ruled(codegen, info->loops, backend, &info->reason, &info->code,
                                       out_made);
   if (backend == KILN_BACKEND_LLVM)
@@ -100,10 +101,10 @@ static kiln_status *compile_loops(kiln_env *env, struct kiln_codegen *codegen,
 static kiln_status *compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_info *info,
                             bool search, bool *out_made) {
   kiln_status *status = compile_loops(env, codegen, info, search, out_made);
-  if (!status && info->is_winograd && !kiln__winograd_fits(&info->winograd, &info->code->info)) {
+  if (!status && info->is_heavy && !kiln__heavy_fits(&info->heavy, &info->code->info)) {
     kiln_compiled_release(info->code); /* its schedule cuts something else than rows */
     info->code = NULL;
-    info->is_winograd = false;
+    info->is_heavy = false;
     KILN_TRY(lower(info, info->graph, info->loops->arena, &info->reason, &info->loops));
     status = compile_loops(env, codegen, info, search, out_made);
   }
@@ -301,7 +302,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
   const kiln_graph *graph = kiln_node_graph(node, "Subgraph");
   const kiln_kernel_info *kernel = &info->code->info;
   KILN_CHECK(graph &&
-             kernel->input_count + kernel->scalar_count == node->input_count + info->is_winograd &&
+             kernel->input_count + kernel->scalar_count == node->input_count + info->is_heavy &&
              kernel->output_count == node->output_count);
   kiln_group_output *outputs = KILN_NEW_ARRAY(arena, kiln_group_output, node->output_count + 1);
   for (int i = 0; i < node->output_count; i++) {
@@ -319,7 +320,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);
     }
-    if (i < KILN_KERNEL_DONORS && !info->is_winograd) /* which is written before all is read */
+    if (i < KILN_KERNEL_DONORS && !info->is_heavy) /* which is written before all is read */
       outputs[i].donors = operands_of(graph, kernel->donors[i]);
   }
   *out = (kiln_group){.name = info->name,
@@ -332,9 +333,9 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
                       .work = kernel->work,
                       .shape = kernel->shape,
                       .runs = info->runs};
-  if (info->is_winograd) {
-    info->winograd.slot = &info->packs[0];
-    out->winograd = &info->winograd;
+  if (info->is_heavy) {
+    info->heavy.slot = &info->packs[0];
+    out->heavy = &info->heavy;
   }
   KILN_TRY(describe_packs(node, graph, info, arena, out));
   return kernel->shape ? describe_dims(arena, graph, out, outputs) : NULL;
@@ -371,10 +372,10 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   kiln_loop_fn *fn;
   kiln_reason reason;
   kiln_str out = KILN_STR("; not lowered\n");
-  if (info->is_winograd) {
-    kiln_text_printf(text, "%s %s: the convolution by Winograd's F%d; of its result\n", comment,
-                     info->name, (int)kiln_winograd_tile(info->winograd.form));
-    graph = kiln__winograd_rest((kiln_graph *)(uintptr_t)graph, scratch);
+  if (info->is_heavy) {
+    kiln_text_printf(text, "%s %s: the contraction %s; of its result\n", comment, info->name,
+                     kiln__heavy_name(&info->heavy, scratch));
+    graph = kiln__heavy_rest((kiln_graph *)(uintptr_t)graph, &info->heavy, scratch);
   }
   kiln_status *status = lower(info, graph, scratch, &reason, &fn);
   if (status) {
@@ -382,7 +383,7 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
   } else if (stage == KILN_JIT_STAGE_LOOP) {
     out = kiln_loop_print(fn, scratch);
   } else {
-    KILN_TRY(dump_code(codegen, fn, info->is_winograd, stage, scratch, &out));
+    KILN_TRY(dump_code(codegen, fn, info->is_heavy, stage, scratch, &out));
   }
   kiln_text_printf(text, "%s %s %s\n", comment, info->name, info->hash);
   kiln_text_put(text, out);

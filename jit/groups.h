@@ -28,9 +28,10 @@ typedef struct kiln_group_info {
   const int64_t *symbols;  /* what the symbols of its loop IR are now; NULL: there are none */
   const kiln_graph *graph; /* its graph and loop IR, until it is compiled; then NULL */
   kiln_loop_fn *loops;
+  uint64_t weights; /* inputs of its graph that nobody writes, a bit each of the first 64 */
   kiln_factor_type factors;
-  bool is_winograd; /* loops, and its kernel, are what is left of it */
-  kiln_group_winograd winograd;
+  bool is_heavy; /* loops, and its kernel, are what is left of it */
+  kiln_group_heavy heavy;
   kiln_compiled *code;                    /* retained; NULL: none */
   kiln_pack_slot packs[KILN_GROUP_PACKS]; /* of its kernel's packed inputs */
   uint64_t compile_ns;

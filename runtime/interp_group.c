@@ -94,7 +94,7 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
   return NULL;
 }
 
-/* -- Winograd's convolutions -- */
+/* -- Contractions in the core's kernels -- */
 
 typedef struct rest_run {
   const kiln_group *group;
@@ -102,32 +102,55 @@ typedef struct rest_run {
 } rest_run;
 
 /* What is left of the group, of rows that are complete. */
-static void run_rest(void *data, int64_t image, int64_t first, int64_t rows, int worker) {
-  const rest_run *run = data;
-  const kiln_group_winograd *w = run->group->winograd;
+static void run_rest(const rest_run *run, int64_t first, int64_t rows) {
+  const int64_t units = run->group->heavy->row_units;
   kiln_kernel_box box = run->group->work.grid;
-  (void)worker;
-  box.begin[0] = (image * w->problem.out[0] + first) * w->row_units;
-  box.end[0] = box.begin[0] + rows * w->row_units;
+  box.begin[0] = first * units;
+  box.end[0] = box.begin[0] + rows * units;
   run->group->fn(run->args, &box);
 }
+static void rest_of_image(void *data, int64_t image, int64_t first, int64_t rows, int worker) {
+  const rest_run *run = data;
+  (void)worker;
+  run_rest(run, image * run->group->heavy->winograd.out[0] + first, rows);
+}
+static void rest_of_units(void *data, int64_t first, int64_t units, int worker) {
+  (void)worker;
+  run_rest(data, first, units);
+}
 
-static kiln_status *run_winograd(kiln_call *call, kiln_frame *f, const kiln_group *group,
-                                 const kiln_operand *o, const kiln_kernel_args *args) {
-  const kiln_group_winograd *w = group->winograd;
-  kiln_tensor *x = kiln__frame_read(f, o[w->image])->u.tensor;
-  kiln_tensor *weight = kiln__frame_read(f, o[w->weight])->u.tensor;
+static kiln_status *run_winograd(kiln_call *call, const kiln_group_heavy *h, const float *x,
+                                 const float *u, float *y, int threads, rest_run *run) {
   kiln_winograd_plan plan;
+  KILN_TRY(kiln_winograd_make_plan(&h->winograd, (kiln_winograd_form)h->pack.form, call->dispatch,
+                                   &h->machine, threads, &plan));
+  return kiln_winograd_call(call, &plan, x, u, y, h->alone ? NULL : rest_of_image, run);
+}
+static kiln_status *run_blocked(kiln_call *call, const kiln_group_heavy *h, const float *x,
+                                const float *u, const float *bias, float *y, int threads,
+                                rest_run *run) {
+  kiln_blocked_plan plan;
+  KILN_TRY(kiln_blocked_make_plan(&h->blocked, (kiln_blocked_form)h->pack.form, h->pack.sizes[2],
+                                  call->dispatch, &h->machine, threads, &plan));
+  return kiln_blocked_call(call, &plan, x, u, bias, y, h->alone ? NULL : rest_of_units, run);
+}
+static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *group,
+                              const kiln_operand *o, const kiln_kernel_args *args) {
+  const kiln_group_heavy *h = group->heavy;
+  const kiln_tensor *x = kiln__frame_read(f, o[h->x])->u.tensor;
+  kiln_tensor *weight = kiln__frame_read(f, o[h->weight])->u.tensor;
   const int threads = call->pool ? kiln_pool_threads(call->pool) : 1;
   const void *u;
   void *own;
   size_t bytes;
-  KILN_TRY(
-      kiln_winograd_make_plan(&w->problem, w->form, call->dispatch, &w->machine, threads, &plan));
-  KILN_TRY(kiln_pack_take(call, w->slot, &w->pack, weight, &u, &own, &bytes));
+  KILN_TRY(kiln_pack_take(call, h->slot, &h->pack, weight, &u, &own, &bytes));
   rest_run run = {group, args};
-  kiln_status *status = kiln_winograd_call(call, &plan, kiln_tensor_data(x), u,
-                                           args->data[w->given], w->alone ? NULL : run_rest, &run);
+  const float *data = kiln_tensor_data(x), *bias = NULL;
+  float *y = args->data[h->given];
+  if (h->bias >= 0) bias = kiln_tensor_data(kiln__frame_read(f, o[h->bias])->u.tensor);
+  kiln_status *status = h->pack.transform == KILN_TRANSFORM_WINOGRAD
+                            ? run_winograd(call, h, data, u, y, threads, &run)
+                            : run_blocked(call, h, data, u, bias, y, threads, &run);
   if (own) kiln_cache_free(&call->cache, own, bytes);
   return status;
 }
@@ -150,8 +173,8 @@ static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *gro
                                  .closure = group->closure,
                                  .fault = fault};
   if (!status)
-    status = group->winograd ? run_winograd(call, f, group, o, &args)
-                             : group->device->launch(group->device, call, group, &args);
+    status = group->heavy ? run_heavy(call, f, group, o, &args)
+                          : group->device->launch(group->device, call, group, &args);
   if (group->interpreted && lacks_memory(status) && !kiln_budget_is_over(&call->budget)) {
     kiln_status_destroy(status);
     status = NULL;
@@ -197,11 +220,11 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
       default: scalars[scalar_count++].i = v.u.i; break;
     }
   }
-  if (group->winograd) tensors++; /* the convolution's result: where the group's will be */
+  if (group->heavy) tensors++; /* the contraction's result: where the group's will be */
   for (int i = 0; i < group->output_count; i++) {
     outs[i] = take_donor(f, &outputs[i], o);
     if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
-    if (group->winograd) data[group->winograd->given] = kiln_tensor_data(outs[i]);
+    if (group->heavy) data[group->heavy->given] = kiln_tensor_data(outs[i]);
     data[tensors++] = kiln_tensor_data(outs[i]);
     none |= outs[i]->numel == 0;
   }

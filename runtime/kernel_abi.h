@@ -96,6 +96,11 @@ enum { KILN_KERNEL_DONORS = 4 };
  *
  * Sizes that are known when it is called alone are those of the tensor: loop i goes over its
  * dimension dims[i], columns over dims[rank]. */
+typedef enum kiln_transform {
+  KILN_TRANSFORM_NONE,
+  KILN_TRANSFORM_WINOGRAD, /* heavy/winograd.h: sizes and strides of outputs, channels, taps */
+  KILN_TRANSFORM_BLOCKED,  /* heavy/blocked.h: of outputs and the depth; sizes[2] is a slice */
+} kiln_transform;
 enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
 typedef struct kiln_kernel_pack {
   int input;
@@ -115,8 +120,9 @@ typedef struct kiln_kernel_pack {
                       (.., panel, 2), not (.., 2, panel) */
   bool whole;      /* of all its elements as they lie, without gaps: `columns` and `panel` are to be
                       their number (kiln_pack_of) */
-  int transform;   /* 0; or a form of Winograd's (heavy/winograd.h): of a weight with `sizes` and
-                      `strides`, which is all that is said then */
+  kiln_transform transform; /* of a weight with `sizes` and `strides`, which with the form is all
+                               that is said then */
+  int form;
 } kiln_kernel_pack;
 
 /* What there is to do. */

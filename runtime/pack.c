@@ -8,6 +8,7 @@
 #include "base/budget.h"
 #include "base/job_lock.h"
 #include "runtime/half.h"
+#include "runtime/kernels/heavy/blocked.h"
 #include "runtime/kernels/heavy/winograd.h"
 #include "runtime/kernels/pointwise/iter.h"
 
@@ -224,24 +225,45 @@ void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to) {
 
 /* -- Transformed weights -- */
 
+static kiln_blocked_weight blocked_of(const kiln_kernel_pack *pack, const void *from) {
+  return (kiln_blocked_weight){.data = from,
+                               .output = pack->strides[0],
+                               .along = pack->strides[1],
+                               .outputs = pack->sizes[0],
+                               .depth = pack->sizes[1],
+                               .slice = pack->sizes[2]};
+}
+
 static kiln_status *bytes_of(const kiln_call *call, const kiln_kernel_pack *pack,
                              size_t *out_bytes) {
-  if (pack->transform)
-    return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->transform, pack->sizes[1],
-                               pack->sizes[0], out_bytes);
+  const kiln_blocked_weight blocked = blocked_of(pack, NULL);
+  switch (pack->transform) {
+    case KILN_TRANSFORM_WINOGRAD:
+      return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[1],
+                                 pack->sizes[0], out_bytes);
+    case KILN_TRANSFORM_BLOCKED:
+      return kiln_blocked_bytes(call->dispatch, (kiln_blocked_form)pack->form, &blocked, out_bytes);
+    case KILN_TRANSFORM_NONE: break;
+  }
   return kiln_pack_bytes(pack, out_bytes) ? NULL : kiln_status_oom();
 }
 
 static kiln_status *fill(const kiln_call *call, const kiln_kernel_pack *pack, const void *from,
                          void *to) {
-  if (!pack->transform) {
-    kiln_pack_copy(pack, from, to);
-    return NULL;
-  }
-  const kiln_winograd_weight weight = {
+  const kiln_winograd_weight windows = {
       from, pack->strides[0], pack->strides[1], {pack->strides[2], pack->strides[3]}};
-  return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->transform, pack->sizes[1],
-                            pack->sizes[0], &weight, to, call->pool);
+  const kiln_blocked_weight blocked = blocked_of(pack, from);
+  switch (pack->transform) {
+    case KILN_TRANSFORM_WINOGRAD:
+      return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[1],
+                                pack->sizes[0], &windows, to, call->pool);
+    case KILN_TRANSFORM_BLOCKED:
+      return kiln_blocked_fill(call->dispatch, (kiln_blocked_form)pack->form, &blocked, to,
+                               call->pool);
+    case KILN_TRANSFORM_NONE: break;
+  }
+  kiln_pack_copy(pack, from, to);
+  return NULL;
 }
 
 /* -- Those that are kept -- */

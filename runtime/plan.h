@@ -37,6 +37,7 @@
 #include "runtime/kernel.h"
 #include "runtime/kept.h"
 #include "runtime/kernel_shape.h"
+#include "runtime/kernels/heavy/blocked.h"
 #include "runtime/kernels/heavy/winograd.h"
 #include "runtime/pack.h"
 #include "runtime/record.h"
@@ -123,19 +124,19 @@ typedef struct kiln_group_pack {
 } kiln_group_pack;
 enum { KILN_GROUP_PACKS = 8 };
 
-/* Of a group whose convolution runs by Winograd's kernels: what fn computes from the convolution's
- * result, its last input, goes over complete rows of that in place. */
-typedef struct kiln_group_winograd {
-  kiln_winograd problem;
-  kiln_winograd_machine machine;
-  kiln_winograd_form form;
+/* Of a group whose contraction runs in the core's kernels, by Winograd's convolutions or in blocks:
+ * what fn computes from its result, fn's last input, goes over complete rows of that in place. */
+typedef struct kiln_group_heavy {
+  kiln_core_machine machine;
+  kiln_winograd winograd; /* the problem, as the transform of `pack` says */
+  kiln_blocked blocked;
   bool alone;            /* fn has nothing to do */
-  int image, weight;     /* operands */
-  int given;             /* fn's input that is the convolution's result */
-  int64_t row_units;     /* of the grid's first axis, for a row of an image */
+  int x, weight, bias;   /* operands; -1: there is no bias, or it is fn's */
+  int given;             /* fn's input that is the contraction's result */
+  int64_t row_units;     /* of the grid's first axis, for a row of an image or a unit of rows */
   kiln_kernel_pack pack; /* the weight's transform */
-  kiln_pack_slot *slot;  /* keeps it; NULL: nothing does */
-} kiln_group_winograd;
+  kiln_pack_slot *slot;  /* keeps it */
+} kiln_group_heavy;
 
 typedef struct kiln_group {
   const char *name; /* "TensorExprGroup_0" */
@@ -155,8 +156,8 @@ typedef struct kiln_group {
   int symbols_at;               /* in the frame's symbols */
   int pack_count;               /* at most KILN_GROUP_PACKS */
   const kiln_group_pack *packs;
-  const kiln_group_winograd *winograd; /* NULL: fn computes all */
-  uint32_t runs;                       /* a counter */
+  const kiln_group_heavy *heavy; /* NULL: fn computes all */
+  uint32_t runs;                 /* a counter */
 } kiln_group;
 
 /* What a profiling plan does with its records when a run ended well. Called once a run, with the

@@ -90,6 +90,7 @@
 #include "base/cursor.h"
 #include "base/text.h"
 #include "codegen/loop/loop.h"
+#include "runtime/kernels/heavy/core_machine.h"
 
 /* What a CPU has, as far as rules ask for it. */
 typedef struct kiln_machine {
@@ -107,6 +108,11 @@ typedef struct kiln_machine {
  * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
+
+/* What the core's own kernels read of it. */
+static inline kiln_core_machine kiln_machine_of_core(const kiln_machine *m) {
+  return (kiln_core_machine){m->lanes, m->ports, m->l1_bytes, m->l2_bytes, m->l3_bytes};
+}
 
 /* Accumulators of a tile that are in registers with what they are made of: half of them where each
  * row has vectors of its own (`both`), and else some less than all, which LLVM takes for addresses

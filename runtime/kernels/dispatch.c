@@ -22,6 +22,7 @@
    .gemm_f64 = kiln__gemm_f64_##token,                   \
    .conv_f32 = kiln__conv_f32_##token,                   \
    .conv_f64 = kiln__conv_f64_##token,                   \
+   .blocked = &kiln__blocked_##token,                    \
    .winograd = &kiln__winograd_##token}
 
 /* Those that the build's option isa asks for. */

@@ -16,6 +16,7 @@
 struct kiln_conv;
 struct kiln_conv_plan;
 struct kiln_conv_part;
+struct kiln_blocked_set;
 struct kiln_winograd_set;
 
 typedef enum kiln_ctype {
@@ -108,6 +109,7 @@ typedef struct kiln_dispatch {
                    const struct kiln_conv_part *part, void *scratch);
   void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
                    const struct kiln_conv_part *part, void *scratch);
+  const struct kiln_blocked_set *blocked;   /* heavy/blocked.h */
   const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
 } kiln_dispatch;
 

@@ -76,6 +76,7 @@
                             const struct kiln_conv_part *part, void *scratch);              \
   void kiln__conv_f64_##isa(const struct kiln_conv *c, const struct kiln_conv_plan *p,      \
                             const struct kiln_conv_part *part, void *scratch);              \
+  extern const struct kiln_blocked_set kiln__blocked_##isa;                                 \
   extern const struct kiln_winograd_set kiln__winograd_##isa
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);

@@ -71,7 +71,7 @@ static const struct {
 #define WORTH_F4 0.95
 
 /* Weights arrive half behind the products that use them. */
-static double with_weights(const kiln_winograd_machine *machine, double cycles, double floats) {
+static double with_weights(const kiln_core_machine *machine, double cycles, double floats) {
   const double bytes = floats * sizeof(float);
   if (bytes <= (double)machine->l2_bytes / 2) return cycles;
   const bool near = bytes <= L3_SHARE * (double)machine->l3_bytes;
@@ -79,7 +79,7 @@ static double with_weights(const kiln_winograd_machine *machine, double cycles, 
   return sum > arrival ? sum : arrival;
 }
 static double cycles_of(const kiln_winograd *p, kiln_winograd_form form,
-                        const kiln_winograd_machine *machine) {
+                        const kiln_core_machine *machine) {
   const double lanes = (double)machine->lanes, channels = (double)p->channels;
   const double outputs = ceil((double)p->outputs / lanes), batch = (double)p->batch;
   if (form == KILN_WINOGRAD_NONE) {
@@ -98,7 +98,7 @@ static double cycles_of(const kiln_winograd *p, kiln_winograd_form form,
                       positions * channels * outputs * lanes);
 }
 kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
-                                        const kiln_winograd_machine *machine) {
+                                        const kiln_core_machine *machine) {
   const double direct = cycles_of(problem, KILN_WINOGRAD_NONE, machine);
   const double f2 = cycles_of(problem, KILN_WINOGRAD_F2, machine);
   const double f4 = cycles_of(problem, KILN_WINOGRAD_F4, machine);
@@ -140,7 +140,7 @@ enum { LEAST_STRIP = 28, MOST_STRIP = 1024 };
 /* What a block and a group of rows of a product cost beside its tiles, in tiles. */
 enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
 
-static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_winograd_machine *machine) {
+static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_core_machine *machine) {
   const double tile = (double)kiln_winograd_positions(p->form) *
                       ((double)p->problem.channels + (double)(LINE + p->panel)) * sizeof(float);
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
@@ -196,7 +196,7 @@ static void cut_for_threads(kiln_winograd_plan *p, int64_t rows, int64_t most) {
 
 kiln_status *kiln_winograd_make_plan(const kiln_winograd *problem, kiln_winograd_form form,
                                      const kiln_dispatch *dispatch,
-                                     const kiln_winograd_machine *machine, int threads,
+                                     const kiln_core_machine *machine, int threads,
                                      kiln_winograd_plan *p) {
   *p =
       (kiln_winograd_plan){.problem = *problem, .form = form, .threads = threads < 1 ? 1 : threads};

@@ -18,6 +18,7 @@
 
 #include "base/pool.h"
 #include "runtime/kernels/dispatch.h"
+#include "runtime/kernels/heavy/core_machine.h"
 
 typedef enum kiln_winograd_form {
   KILN_WINOGRAD_NONE, /* a direct convolution is the better way */
@@ -44,15 +45,9 @@ typedef struct kiln_winograd {
   int64_t out_batch, out_axis[2];
 } kiln_winograd;
 
-/* What the choice and plans read of a machine. */
-typedef struct kiln_winograd_machine {
-  int lanes; /* floats of a vector */
-  int64_t l2_bytes, l3_bytes;
-} kiln_winograd_machine;
-
 /* Of a constant weight. It does not look at threads: bits would hang on them. */
 kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
-                                        const kiln_winograd_machine *machine);
+                                        const kiln_core_machine *machine);
 
 /* -- Weights -- */
 
@@ -102,7 +97,7 @@ typedef struct kiln_winograd_plan {
 /* For `threads` of a pool. KILN_OUT_OF_MEMORY: sizes overflow. */
 kiln_status *kiln_winograd_make_plan(const kiln_winograd *problem, kiln_winograd_form form,
                                      const kiln_dispatch *dispatch,
-                                     const kiln_winograd_machine *machine, int threads,
+                                     const kiln_core_machine *machine, int threads,
                                      kiln_winograd_plan *out_plan) KILN_MUST_USE;
 /* Bytes that kiln_winograd_run needs at a 64-byte boundary. */
 size_t kiln_winograd_scratch(const kiln_winograd_plan *plan);

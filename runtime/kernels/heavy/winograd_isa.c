@@ -6,114 +6,10 @@
  * sum runs over the channels in order. The panel of U that comes next is prefetched meanwhile. */
 #include <string.h>
 
-#if KILN_KERNEL_LEVEL > 0
-#include <immintrin.h>
-#endif
-
+#include "runtime/kernels/heavy/product_tile.h"
 #include "runtime/kernels/heavy/winograd.h"
-#include "runtime/kernels/isa.h"
-#include "runtime/math/math.h"
 
 #define NAME(name) KILN_ISA_CAT3(name, _, KILN_KERNEL_ISA)
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 36")
-#define V kiln_f32v
-#define VU kiln_f32v_u
-enum { LANES = KILN_MATH_LANES, VECTORS = 2, PANEL = VECTORS * LANES };
-
-/* a + b * x, rounded once where the processor can; b may be a number. */
-#if KILN_KERNEL_LEVEL > 0
-#define FMA(a, b, x) ((V)KILN_MATH_FMA_F32((V)((b) - (V){0}), (V)(x), (V)(a)))
-#else
-#define FMA(a, b, x) ((a) + (b) * (x))
-#endif
-
-/* Accumulators, a panel's vectors and one number of V fit into the registers. */
-#if KILN_KERNEL_LEVEL == 2
-enum { ROWS = 14 };
-#else
-enum { ROWS = 6 };
-#endif
-
-/* -- Parts of a vector -- */
-
-#if KILN_KERNEL_LEVEL == 2
-typedef __mmask16 lanes_mask;
-ALWAYS_INLINE lanes_mask mask_of(int64_t n) { return (lanes_mask)((1u << n) - 1); }
-ALWAYS_INLINE V load_part(const float *p, lanes_mask m) { return (V)_mm512_maskz_loadu_ps(m, p); }
-ALWAYS_INLINE void store_part(float *p, lanes_mask m, V v) {
-  _mm512_mask_storeu_ps(p, m, (__m512)v);
-}
-#elif KILN_KERNEL_LEVEL == 1
-typedef __m256i lanes_mask;
-ALWAYS_INLINE lanes_mask mask_of(int64_t n) {
-  return (__m256i)((int)n > (kiln_i32v){0, 1, 2, 3, 4, 5, 6, 7});
-}
-ALWAYS_INLINE V load_part(const float *p, lanes_mask m) { return (V)_mm256_maskload_ps(p, m); }
-ALWAYS_INLINE void store_part(float *p, lanes_mask m, V v) { _mm256_maskstore_ps(p, m, (__m256)v); }
-#else
-typedef int64_t lanes_mask;
-ALWAYS_INLINE lanes_mask mask_of(int64_t n) { return n; }
-ALWAYS_INLINE V load_part(const float *p, lanes_mask n) {
-  V v = {0};
-  for (int64_t i = 0; i < n; i++) v[i] = p[i];
-  return v;
-}
-ALWAYS_INLINE void store_part(float *p, lanes_mask n, V v) {
-  for (int64_t i = 0; i < n; i++) p[i] = v[i];
-}
-#endif
-
-/* -- The product -- */
-
-/* c[rows][PANEL] = a[rows][k] b[k][vectors]; `ahead` is what will be read next, as long as b. */
-ALWAYS_INLINE void multiply(const int rows, const int vectors, int64_t k, const float *a,
-                            int64_t a_row, const float *b, float *c, const float *ahead) {
-  V acc[ROWS][VECTORS];
-  UNROLL for (int i = 0; i < rows; i++) {
-    UNROLL for (int j = 0; j < vectors; j++) acc[i][j] = (V){0};
-  }
-  const float *const a3 = a + 3 * a_row, *const a6 = a3 + 3 * a_row, *const a9 = a6 + 3 * a_row,
-                     *const a12 = a9 + 3 * a_row;
-  for (int64_t p = 0; p < k; p++, b += vectors * LANES, ahead += vectors * LANES) {
-    V x[VECTORS];
-    UNROLL for (int j = 0; j < vectors; j++) {
-      x[j] = *(const VU *)(b + j * LANES);
-      KILN_IN_REGISTER(x[j]);
-      if (j * LANES % 16 == 0) __builtin_prefetch(ahead + j * LANES, 0, 2);
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-      const float *from = i < 3    ? a + i * a_row
-                          : i < 6  ? a3 + (i - 3) * a_row
-                          : i < 9  ? a6 + (i - 6) * a_row
-                          : i < 12 ? a9 + (i - 9) * a_row
-                                   : a12 + (i - 12) * a_row;
-      const V w = from[p] - (V){0};
-      UNROLL for (int j = 0; j < vectors; j++) acc[i][j] = FMA(acc[i][j], x[j], w);
-    }
-  }
-  UNROLL for (int i = 0; i < rows; i++) {
-    UNROLL for (int j = 0; j < vectors; j++) * (V *)(c + i * PANEL + j * LANES) = acc[i][j];
-  }
-}
-typedef void (*multiply_fn)(int64_t k, const float *a, int64_t a_row, const float *b, float *c,
-                            const float *ahead);
-#define MULTIPLY(rows, vectors)                                                           \
-  static void multiply_##rows##_##vectors(int64_t k, const float *a, int64_t a_row,       \
-                                          const float *b, float *c, const float *ahead) { \
-    multiply(rows, vectors, k, a, a_row, b, c, ahead);                                    \
-  }
-#define ROWS_OF(rows) MULTIPLY(rows, 1) MULTIPLY(rows, 2)
-#define ROWS_ENTRY(rows) {multiply_##rows##_1, multiply_##rows##_2},
-#if KILN_KERNEL_LEVEL == 2
-#define LARGER(each) each(7) each(8) each(9) each(10) each(11) each(12) each(13) each(14)
-#else
-#define LARGER(each)
-#endif
-#define EACH_ROWS(each) each(1) each(2) each(3) each(4) each(5) each(6) LARGER(each)
-EACH_ROWS(ROWS_OF)
-/* [rows - 1][vectors - 1] */
-static const multiply_fn multiplies[ROWS][VECTORS] = {EACH_ROWS(ROWS_ENTRY)};
 
 /* M of a panel, all positions: tiles in groups of nearly the same size. */
 static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int64_t vectors,
@@ -126,8 +22,13 @@ static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int6
     float *c = s->m + position * p->m_position;
     for (int64_t group = 0; group < groups; group++) {
       const int64_t from = group * s->tiles / groups, to = (group + 1) * s->tiles / groups;
-      multiplies[to - from - 1][vectors - 1](k, a + from * p->v_row, p->v_row, u, c + from * PANEL,
-                                             group == 0 ? u + next : u);
+      const tile_factors f = {.k = k,
+                              .a_row = p->v_row,
+                              .ahead_step = vectors * LANES,
+                              .a = a + from * p->v_row,
+                              .b = u,
+                              .ahead = group == 0 ? u + next : u};
+      multiplies[to - from - 1][vectors - 1](&f, c + from * PANEL, PANEL, NULL, 0);
     }
   }
 }

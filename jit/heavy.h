@@ -1,0 +1,18 @@
+/* heavy.h: which groups run their contraction in the core's kernels; between groups.c and heavy.c.
+ */
+#pragma once
+
+#include "codegen/codegen.h"
+#include "runtime/plan.h"
+
+/* Whether the group's contraction runs so, and how. `weights`: which inputs nobody writes, a bit
+ * each. */
+bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
+                        kiln_group_heavy *out);
+/* The graph of what is left of such a group, whose last input is the contraction's result; in the
+ * arena of `body`. */
+kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *heavy, kiln_arena *scratch);
+/* Whether the kernel of what is left can go over rows in place; fills in how. */
+bool kiln__heavy_fits(kiln_group_heavy *heavy, const kiln_kernel_info *info);
+/* "by Winograd's F4", "in blocks"; in the arena. */
+const char *kiln__heavy_name(const kiln_group_heavy *heavy, kiln_arena *arena);

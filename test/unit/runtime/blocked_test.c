@@ -1,0 +1,335 @@
+/* blocked_test.c: products in blocks against sums in double: random sizes, strides, slices and
+ * biases, on every instruction set of this machine, with threads and without; bits that do not
+ * depend on either; units of rows that are handed on once, complete; how large the errors are
+ * beside those of sums in order; what is chosen; sizes that overflow, and budgets that
+ * end. */
+#include "test/unit/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/kernels/heavy/blocked.h"
+#include "test/unit/traps.h"
+
+enum { SEED = 88172645 };
+static uint64_t random_state = SEED;
+static int64_t below(int64_t n) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return (int64_t)(random_state % (uint64_t)n);
+}
+/* Of about a normal distribution with a deviation of 1. */
+static double normal(void) {
+  double sum = 0;
+  for (int i = 0; i < 12; i++) sum += (double)below(1 << 24) * 0x1p-24;
+  return sum - 6;
+}
+
+/* -- Problems -- */
+
+typedef struct problem {
+  kiln_blocked p;
+  kiln_blocked_weight weight; /* but for its slice */
+  int64_t in_count, out_count;
+  float *x, *w, *bias;  /* bias NULL: none */
+  double *exact, *size; /* [row][output]: results, and sums of sizes */
+} problem;
+
+/* Exactly n floats, so that a checker of memory sees a step beyond them. */
+static float *floats(int64_t n) {
+  float *data = malloc((size_t)n * sizeof(float));
+  assert_non_null(data);
+  return data;
+}
+static float *numbers(int64_t n, double deviation) {
+  float *data = floats(n);
+  for (int64_t i = 0; i < n; i++) data[i] = (float)(normal() * deviation);
+  return data;
+}
+/* `turned`: a weight of [depth][outputs]. */
+static void make(problem *t, int64_t in_gap, int64_t out_gap, bool turned, bool has_bias) {
+  kiln_blocked *p = &t->p;
+  p->x_row = p->depth + in_gap;
+  p->y_row = p->outputs + out_gap;
+  t->in_count = (p->rows - 1) * p->x_row + p->depth;
+  t->out_count = (p->rows - 1) * p->y_row + p->outputs;
+  t->x = numbers(t->in_count, 1);
+  t->w = numbers(p->depth * p->outputs, 1);
+  t->bias = has_bias ? numbers(p->outputs, 1) : NULL;
+  t->weight = (kiln_blocked_weight){.data = t->w,
+                                    .output = turned ? 1 : p->depth,
+                                    .along = turned ? p->outputs : 1,
+                                    .outputs = p->outputs,
+                                    .depth = p->depth};
+  t->exact = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
+  t->size = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
+  assert_true(t->exact && t->size);
+  for (int64_t i = 0; i < p->rows * p->outputs; i++) {
+    const int64_t row = i / p->outputs, n = i % p->outputs;
+    double sum = t->bias ? t->bias[n] : 0, size = fabs(sum);
+    for (int64_t k = 0; k < p->depth; k++) {
+      const double product = (double)t->x[row * p->x_row + k] *
+                             (double)t->w[n * t->weight.output + k * t->weight.along];
+      sum += product;
+      size += fabs(product);
+    }
+    t->exact[i] = sum;
+    t->size[i] = size;
+  }
+}
+static void discard(problem *t) {
+  free(t->x), free(t->w), free(t->bias), free(t->exact), free(t->size);
+}
+
+/* -- Runs -- */
+
+enum { WORKERS = 3, GAP = 0x7f7f7f7f };
+static int runs_by_panels, runs_by_strips, runs_in_slices, runs_in_place;
+
+/* Counts the units that it gets, and doubles their outputs. */
+typedef struct units_done {
+  const kiln_blocked *p;
+  float *y;
+  int *times; /* by several threads, but a unit by one of them */
+  bool wrong; /* atomic */
+} units_done;
+static void take_units(void *user, int64_t first, int64_t count, int worker) {
+  units_done *d = user;
+  const kiln_blocked *p = d->p;
+  if (worker < 0 || worker >= WORKERS || count < 1 || (first + count) * p->unit > p->rows) {
+    __atomic_store_n(&d->wrong, true, __ATOMIC_RELAXED);
+    return;
+  }
+  for (int64_t unit = first; unit < first + count; unit++) d->times[unit]++;
+  for (int64_t row = first * p->unit; row < (first + count) * p->unit; row++)
+    for (int64_t n = 0; n < p->outputs; n++) d->y[row * p->y_row + n] *= 2;
+}
+
+/* Into `y`, of out_count floats, whose gaps must stay as they are; `units`: and their double. */
+static void run(const problem *t, kiln_isa isa, kiln_blocked_form form, int64_t slice, int threads,
+                kiln_pool *pool, const kiln_core_machine *machine, bool units, float *y) {
+  const kiln_dispatch *dispatch = kiln_dispatch_select(isa);
+  const kiln_blocked *p = &t->p;
+  kiln_blocked_weight weight = t->weight;
+  kiln_blocked_plan plan;
+  size_t bytes;
+  weight.slice = slice;
+  assert_ok(kiln_blocked_bytes(dispatch, form, &weight, &bytes));
+  assert_ok(kiln_blocked_make_plan(p, form, slice, dispatch, machine, threads, &plan));
+  runs_by_panels += plan.by_panels;
+  runs_by_strips += plan.strips > 1;
+  runs_in_slices += plan.slices > 1;
+  runs_in_place += plan.in_place;
+  const size_t size = kiln_blocked_scratch(&plan);
+  assert_int_equal(size % 64, 0);
+  float *u = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  void *scratch = aligned_alloc(64, size);
+  assert_true(u && scratch);
+  memset(u, 0xff, bytes);
+  assert_ok(kiln_blocked_fill(dispatch, form, &weight, u, pool));
+  memset(y, GAP & 0xff, (size_t)t->out_count * sizeof *y);
+  units_done done = {p, y, calloc((size_t)(p->rows / p->unit), sizeof(int)), false};
+  assert_non_null(done.times);
+  traps_set(KILN_DTYPE_F32, scratch, size);
+  kiln_blocked_run(&plan, t->x, u, t->bias, y, units ? take_units : NULL, &done, pool, scratch);
+  assert_false(traps_were_used());
+  assert_false(done.wrong);
+  for (int64_t i = 0; units && i < p->rows / p->unit; i++) assert_int_equal(done.times[i], 1);
+  free(done.times);
+  free(scratch);
+  free(u);
+}
+static void check_gaps(const problem *t, const float *y) {
+  for (int64_t i = 0; i < t->out_count; i++) {
+    int bits;
+    memcpy(&bits, y + i, sizeof bits);
+    if (i % t->p.y_row >= t->p.outputs) assert_int_equal(bits, GAP);
+  }
+}
+/* A sum of n floats is within n / 2 units of the sum of their sizes. Strassen's sums have up to
+ * twelve products of four factors' sizes, which are those of other outputs: of all of them. */
+static void check_values(const problem *t, kiln_isa isa, kiln_blocked_form form, double times,
+                         const float *y) {
+  double largest = 0;
+  for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) largest = fmax(largest, t->size[i]);
+  for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) {
+    const int64_t row = i / t->p.outputs, n = i % t->p.outputs;
+    const double got = (double)y[row * t->p.y_row + n] / times;
+    const double size = form == KILN_BLOCKED_STRASSEN ? 12 * largest : t->size[i];
+    const double bound = 0x1p-24 * (double)(t->p.depth + 8) * size;
+    if (fabs(got - t->exact[i]) <= bound) continue;
+    fail_msg("%s form %d: %lld x %lld x %lld: output %lld is %.9g, not %.9g", kiln_isa_name(isa),
+             (int)form, (long long)t->p.rows, (long long)t->p.outputs, (long long)t->p.depth,
+             (long long)i, got, t->exact[i]);
+  }
+}
+static kiln_core_machine some_machine(kiln_isa isa) {
+  return (kiln_core_machine){4 << isa, 2, 1 << 15, 1 << (12 + below(8)), 1 << 24};
+}
+static void check(const problem *t, kiln_pool *pool) {
+  const size_t bytes = (size_t)t->out_count * sizeof(float);
+  float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+    const bool units = below(2);
+    const int64_t slice = below(2) ? t->p.depth : 2 * (1 + below(t->p.depth));
+    const int64_t least = slice < t->p.depth ? slice : t->p.depth;
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+      const kiln_core_machine machine = some_machine(isa);
+      run(t, isa, form, least, 1, NULL, &machine, units, y);
+      check_values(t, isa, form, units ? 2 : 1, y);
+      check_gaps(t, y);
+      for (int i = 0; i < 2; i++) {
+        const kiln_core_machine another = some_machine(isa);
+        run(t, isa, form, least, WORKERS, i ? pool : NULL, &another, units, other);
+        assert_memory_equal(y, other, bytes);
+      }
+      if (isa == KILN_ISA_AVX2) memcpy(avx2, y, bytes);
+      if (isa > KILN_ISA_AVX2) assert_memory_equal(y, avx2, bytes);
+    }
+  }
+  free(y);
+  free(other);
+  free(avx2);
+}
+
+static void test_random(void **state) {
+  (void)state;
+  kiln_pool *pool;
+  assert_ok(kiln_pool_create(WORKERS, &pool));
+  for (int i = 0; i < 300; i++) {
+    const int64_t unit = below(3) ? 1 : 1 + below(9);
+    problem t = {.p = {.rows = unit * (1 + below(unit > 1 ? 12 : 90)),
+                       .depth = 1 + below(below(4) ? 70 : 300),
+                       .outputs = 1 + below(below(4) ? 150 : 400),
+                       .unit = unit}};
+    make(&t, below(2) * below(30), below(2) * below(30), below(2), below(2));
+    check(&t, pool);
+    discard(&t);
+  }
+  kiln_pool_release(pool);
+  assert_true(runs_by_panels > 20 && runs_by_strips > 20 && runs_in_slices > 20 &&
+              runs_in_place > 20);
+}
+
+/* -- Errors -- */
+
+typedef struct errors {
+  double most, sum;
+} errors;
+static void add_errors(errors *e, const problem *t, const float *y) {
+  for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) {
+    const double error = fabs((double)y[i] - t->exact[i]);
+    e->most = fmax(e->most, error);
+    e->sum += error;
+  }
+}
+/* docs/numerics.md promises these bounds of Strassen's algorithm: the largest and the mean error as
+ * a share of those of a sum in order, which the plain form is. The largest of few numbers hangs on
+ * chance: it is that of several draws. What was measured is printed for that page. */
+static void test_errors(void **state) {
+  (void)state;
+  enum { DRAWS = 4, ISAS = KILN_ISA__COUNT };
+  static const int64_t depths[] = {256, 768, 1024, 3072};
+  random_state = SEED; /* the same numbers whatever the machine's instruction sets are */
+  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+    errors e[ISAS][KILN_BLOCKED__COUNT] = {0};
+    for (int draw = 0; draw < DRAWS; draw++) {
+      problem t = {.p = {.rows = 64, .depth = depths[i], .outputs = 64, .unit = 1}};
+      make(&t, 0, 0, false, false);
+      float *y = floats(t.out_count);
+      for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+        const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24};
+        for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+          run(&t, isa, form, kiln_blocked_slice(form, depths[i], &machine), 1, NULL, &machine,
+              false, y);
+          add_errors(&e[isa][form], &t, y);
+        }
+      }
+      free(y);
+      discard(&t);
+    }
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+      const errors plain = e[isa][KILN_BLOCKED_DIRECT], sums = e[isa][KILN_BLOCKED_STRASSEN];
+      const double most = sums.most / plain.most, mean = sums.sum / plain.sum;
+      print_message("%-9s depth %4lld: largest %.2e, %.2f of a sum in order; mean %.2f\n",
+                    kiln_isa_name(isa), (long long)depths[i], sums.most, most, mean);
+      assert_true(most <= 2 && mean <= 1.7);
+    }
+  }
+}
+
+/* -- The choice -- */
+
+static void test_choice(void **state) {
+  (void)state;
+  static const struct {
+    int64_t rows, outputs, depth;
+    bool alone;
+    kiln_blocked_form form;
+  } cases[] = {
+      {128, 768, 768, true, KILN_BLOCKED_DIRECT},   {32, 1024, 512, true, KILN_BLOCKED_DIRECT},
+      {49, 2048, 1024, false, KILN_BLOCKED_DIRECT}, {128, 768, 3072, true, KILN_BLOCKED_DIRECT},
+      {1, 1024, 1024, true, KILN_BLOCKED_NONE},  /* its weight is read once */
+      {128, 64, 1024, true, KILN_BLOCKED_NONE},  /* few panels */
+      {3136, 256, 64, false, KILN_BLOCKED_NONE}, /* y is as large as x */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_blocked p = {cases[i].rows,  cases[i].depth,  cases[i].outputs, 1,
+                            cases[i].depth, cases[i].outputs};
+    const kiln_core_machine machine = {8, 2, 1 << 15, 1 << 19, 32 << 20};
+    assert_int_equal(kiln_blocked_choose(&p, &machine, cases[i].alone, false), cases[i].form);
+  }
+  const kiln_core_machine large = {16, 1, 1 << 15, 1 << 20, 32 << 20};
+  const kiln_blocked p = {128, 768, 768, 1, 768, 768};
+  assert_int_equal(kiln_blocked_choose(&p, &large, true, true), KILN_BLOCKED_STRASSEN);
+}
+
+/* -- Limits -- */
+
+static void test_too_large(void **state) {
+  (void)state;
+  const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
+  const kiln_core_machine machine = {4, 2, 1 << 15, 1 << 20, 1 << 24};
+  const int64_t far = INT64_C(1) << 40;
+  const kiln_blocked_weight weight = {NULL, far, 1, far, far, far};
+  size_t bytes;
+  kiln_blocked_plan plan;
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+    const kiln_blocked deep = {1, INT64_MAX - 3, 1, 1, INT64_MAX - 3, 1};
+    assert_error(kiln_blocked_bytes(dispatch, form, &weight, &bytes), KILN_OUT_OF_MEMORY, NULL);
+    assert_error(kiln_blocked_make_plan(&deep, form, deep.depth, dispatch, &machine, 1, &plan),
+                 KILN_OUT_OF_MEMORY, NULL);
+  }
+}
+
+static void test_budget(void **state) {
+  (void)state;
+  problem t = {.p = {.rows = 6, .depth = 5, .outputs = 7, .unit = 1}};
+  make(&t, 0, 0, false, false);
+  const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
+  kiln_cancel *cancel;
+  kiln_budget budget;
+  size_t bytes;
+  t.weight.slice = 5;
+  assert_ok(kiln_cancel_create(&cancel));
+  kiln_call_cancel(cancel);
+  kiln_budget_begin(&budget, "the call", NULL, &(kiln_limits){.cancel = cancel});
+  kiln_budget *outer = kiln_budget_enter(&budget);
+  assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_DIRECT, &t.weight, &bytes));
+  float *u = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  assert_non_null(u);
+  assert_error(kiln_blocked_fill(dispatch, KILN_BLOCKED_DIRECT, &t.weight, u, NULL), KILN_CANCELLED,
+               NULL);
+  kiln_budget_leave(outer);
+  free(u);
+  kiln_cancel_destroy(cancel);
+  discard(&t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random), cmocka_unit_test(test_errors), cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_too_large), cmocka_unit_test(test_budget)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
