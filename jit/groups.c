@@ -41,7 +41,7 @@ static kiln_status *lower_rest(kiln_env *env, kiln_arena *arena, kiln_group_info
   if (!kiln__heavy_choose(env, info->graph, info->weights, &info->heavy)) return NULL;
   const kiln_graph *rest =
       kiln__heavy_rest((kiln_graph *)(uintptr_t)info->graph, &info->heavy, arena);
-  KILN_TRY(kiln_codegen_lower(rest, info->factors, arena, &reason, &info->loops));
+  KILN_TRY(lower(info, rest, arena, &reason, &info->loops));
   KILN_TRY(kiln_loop_info(info->loops, KILN_LOOP_LANES, 0, arena, &about));
   info->is_heavy = info->loops->nests.count == 1 && kiln__heavy_fits(&info->heavy, &about);
   return NULL;

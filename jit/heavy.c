@@ -34,11 +34,13 @@ static int input_of(const kiln_graph *graph, const kiln_ir_value *v) {
   return -1;
 }
 
-/* Floats whose sizes and places are numbers; `rank` -1: of any rank. */
-static bool is_floats(const kiln_ir_value *v, int rank) {
-  return kiln_type_is_tensor(v->type) && kiln_type_is_complete_tensor(v->type) &&
-         v->type->detail->dtype == KILN_DTYPE_F32 &&
-         (rank < 0 ? v->type->detail->rank >= 1 : v->type->detail->rank == rank);
+/* Floats whose sizes and places are known; in numbers. */
+static bool is_floats(const kiln_ir_value *v) {
+  return kiln_type_is_tensor(v->type) && kiln_type_has_dims(v->type) &&
+         v->type->detail->dtype == KILN_DTYPE_F32 && v->type->detail->rank >= 1;
+}
+static bool is_complete(const kiln_ir_value *v) {
+  return is_floats(v) && kiln_type_is_complete_tensor(v->type);
 }
 
 static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
@@ -60,10 +62,11 @@ static const kiln_node *find_heavy(const kiln_graph *body) {
   if (!n || kiln_graph_output_count(body) != 1) return NULL;
   const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
   const kiln_ir_value *y = n->outputs[0], *out = kiln_graph_output(body, 0), *bias = bias_of(n);
-  const bool floats =
-      is_floats(x, -1) && is_floats(w, -1) && is_floats(y, -1) && is_floats(out, -1);
+  const bool floats = is_floats(x) && is_complete(w) && is_floats(y) && is_floats(out);
   if (!floats || !same_sizes(y, out) || input_of(body, x) < 0 || input_of(body, w) < 0) return NULL;
-  return !bias || (is_floats(bias, 1) && input_of(body, bias) >= 0) ? n : NULL;
+  return !bias || (is_complete(bias) && bias->type->detail->rank == 1 && input_of(body, bias) >= 0)
+             ? n
+             : NULL;
 }
 
 /* -- By Winograd's kernels -- */
@@ -90,7 +93,8 @@ static bool has_unit_steps(const kiln_node *n, int64_t *out_padding) {
 /* Whether it is a convolution of square windows of so many taps. */
 static bool has_windows(const kiln_node *n, int taps, int64_t *out_padding) {
   const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
-  if (!has_unit_steps(n, out_padding) || !is_floats(x, 4) || !is_floats(w, 4)) return false;
+  if (!has_unit_steps(n, out_padding) || !is_complete(x) || x->type->detail->rank != 4)
+    return false;
   const kiln_dim *sizes = w->type->detail->sizes + 2;
   return sizes[0] == taps && sizes[1] == taps;
 }
@@ -137,6 +141,8 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
 
 /* -- In blocks -- */
 
+enum { SYMBOL_ROWS = 32 /* what rows stand for whose number is a symbol */ };
+
 /* Rows that are equally far apart, in the order of dimensions `order`, the last of which is the
  * columns and contiguous. */
 static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *out_rows,
@@ -157,6 +163,16 @@ static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *ou
   const int last = order[t->rank - 1];
   return rows > 0 && t->sizes[last] > 0 && *out_stride >= t->sizes[last] &&
          (t->sizes[last] == 1 || strides[last] == 1);
+}
+
+/* Whether it lies row by row without gaps, whatever its symbols are. */
+static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
+  kiln_dim expected = 1;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    if (t->sizes[d] != 1 && t->strides[d] != expected) return false;
+    expected = kiln_dim_product(dims, expected, t->sizes[d]);
+  }
+  return !t->physical;
 }
 
 /* linear(x, w), matmul(x, w), a convolution of single pixels. */
@@ -180,12 +196,21 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   }
   if (!conv && w->rank != 2) return false;
   if (kiln_physical_border(x->physical) || kiln_physical_border(y->physical)) return false;
-  if (!read_rows(x, in_order, &h->blocked.rows, &h->blocked.x_row) ||
-      !read_rows(y, out_order, &out_rows, &h->blocked.y_row) || out_rows != h->blocked.rows)
-    return false;
   h->blocked.outputs = w->sizes[outputs];
   h->blocked.depth = w->sizes[1 - outputs];
   h->blocked.unit = 1;
+  if (!is_complete(kiln_node_input(n, 0))) {
+    kiln_dims *dims = kiln_type_table_dims(body->types);
+    h->blocked.x_row = h->blocked.depth;
+    h->blocked.y_row = h->blocked.outputs;
+    if (conv || !is_dense(dims, x) || !is_dense(dims, y) ||
+        x->sizes[x->rank - 1] != h->blocked.depth || y->sizes[y->rank - 1] != h->blocked.outputs)
+      return false;
+  } else if (!read_rows(x, in_order, &h->blocked.rows, &h->blocked.x_row) ||
+             !read_rows(y, out_order, &out_rows, &h->blocked.y_row) ||
+             out_rows != h->blocked.rows) {
+    return false;
+  }
   h->pack.strides[0] = w->strides[outputs];
   h->pack.strides[1] = w->strides[1 - outputs];
   return true;
@@ -204,8 +229,10 @@ static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_nod
     out->bias = input_of(body, bias);
     out->alone = n->outputs[0] == kiln_graph_output(body, 0);
   }
+  kiln_blocked problem = out->blocked;
+  if (problem.rows == 0) problem.rows = SYMBOL_ROWS;
   const kiln_blocked_form form =
-      kiln_blocked_choose(&out->blocked, &out->machine, out->alone, env->flags.strassen);
+      kiln_blocked_choose(&problem, &out->machine, out->alone, env->flags.strassen);
   if (form == KILN_BLOCKED_NONE) return false;
   out->pack.transform = KILN_TRANSFORM_BLOCKED;
   out->pack.form = (int)form;
@@ -305,18 +332,9 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
 }
 
 bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {
-  const kiln_kernel_work *work = &info->work;
-  const bool windows = h->pack.transform == KILN_TRANSFORM_WINOGRAD;
-  const int64_t units = work->grid.end[0];
-  int64_t rows = windows ? h->winograd.batch * h->winograd.out[0] : h->blocked.rows;
-  if (!windows && units < rows && rows % units == 0) { /* rows of pixels */
-    h->blocked.unit = rows / units;
-    rows = units;
-  }
   h->given = info->input_count - 1;
-  h->row_units = units / rows;
-  return info->output_count == 1 && info->pack_count == 0 && !info->can_fault && !info->shape &&
-         work->scratch_bytes == 0 && units % rows == 0 && info->input_count <= 32 &&
+  return info->output_count == 1 && info->pack_count == 0 && !info->can_fault &&
+         info->work.scratch_bytes == 0 && info->input_count <= 32 &&
          info->donors[0] >> h->given & 1;
 }
 

@@ -96,17 +96,20 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
 
 /* -- Contractions in the core's kernels -- */
 
+/* What is left of the group: a row of an image, or a unit of rows, is so many of the grid's first
+ * axis; 0: no whole number of them, it goes over all when the contraction is complete. */
 typedef struct rest_run {
   const kiln_group *group;
   const kiln_kernel_args *args;
+  kiln_kernel_work work;
+  int64_t each;
 } rest_run;
 
-/* What is left of the group, of rows that are complete. */
+/* Of rows that are complete. */
 static void run_rest(const rest_run *run, int64_t first, int64_t rows) {
-  const int64_t units = run->group->heavy->row_units;
-  kiln_kernel_box box = run->group->work.grid;
-  box.begin[0] = first * units;
-  box.end[0] = box.begin[0] + rows * units;
+  kiln_kernel_box box = run->work.grid;
+  box.begin[0] = first * run->each;
+  box.end[0] = box.begin[0] + rows * run->each;
   run->group->fn(run->args, &box);
 }
 static void rest_of_image(void *data, int64_t image, int64_t first, int64_t rows, int worker) {
@@ -119,40 +122,59 @@ static void rest_of_units(void *data, int64_t first, int64_t units, int worker) 
   run_rest(data, first, units);
 }
 
-static kiln_status *run_winograd(kiln_call *call, const kiln_group_heavy *h, const float *x,
-                                 const float *u, float *y, int threads, rest_run *run) {
+static int threads_of(const kiln_call *call) {
+  return call->pool ? kiln_pool_threads(call->pool) : 1;
+}
+static kiln_status *run_winograd(kiln_call *call, rest_run *run, const float *x, const float *u,
+                                 float *y) {
+  const kiln_group_heavy *h = run->group->heavy;
+  const int64_t rows = h->winograd.batch * h->winograd.out[0], all = run->work.grid.end[0];
   kiln_winograd_plan plan;
   KILN_TRY(kiln_winograd_make_plan(&h->winograd, (kiln_winograd_form)h->pack.form, call->dispatch,
-                                   &h->machine, threads, &plan));
-  return kiln_winograd_call(call, &plan, x, u, y, h->alone ? NULL : rest_of_image, run);
+                                   &h->machine, threads_of(call), &plan));
+  run->each = all % rows == 0 ? all / rows : 0;
+  return kiln_winograd_call(call, &plan, x, u, y, h->alone || !run->each ? NULL : rest_of_image,
+                            run);
 }
-static kiln_status *run_blocked(kiln_call *call, const kiln_group_heavy *h, const float *x,
-                                const float *u, const float *bias, float *y, int threads,
-                                rest_run *run) {
+static kiln_status *run_blocked(kiln_call *call, rest_run *run, const kiln_tensor *x,
+                                const float *u, const float *bias, float *y) {
+  const kiln_group_heavy *h = run->group->heavy;
+  const int64_t all = run->work.grid.end[0];
+  kiln_blocked problem = h->blocked;
   kiln_blocked_plan plan;
-  KILN_TRY(kiln_blocked_make_plan(&h->blocked, (kiln_blocked_form)h->pack.form, h->pack.sizes[2],
-                                  call->dispatch, &h->machine, threads, &plan));
-  return kiln_blocked_call(call, &plan, x, u, bias, y, h->alone ? NULL : rest_of_units, run);
+  if (problem.rows == 0) problem.rows = x->numel / problem.depth;
+  if (problem.rows == 0) return NULL;
+  if (all % problem.rows == 0) {
+    run->each = all / problem.rows;
+  } else if (problem.rows % all == 0) { /* rows of pixels */
+    problem.unit = problem.rows / all;
+    run->each = 1;
+  }
+  KILN_TRY(kiln_blocked_make_plan(&problem, (kiln_blocked_form)h->pack.form, h->pack.sizes[2],
+                                  call->dispatch, &h->machine, threads_of(call), &plan));
+  return kiln_blocked_call(call, &plan, kiln_tensor_data(x), u, bias, y,
+                           h->alone || !run->each ? NULL : rest_of_units, run);
 }
 static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *group,
                               const kiln_operand *o, const kiln_kernel_args *args) {
   const kiln_group_heavy *h = group->heavy;
   const kiln_tensor *x = kiln__frame_read(f, o[h->x])->u.tensor;
   kiln_tensor *weight = kiln__frame_read(f, o[h->weight])->u.tensor;
-  const int threads = call->pool ? kiln_pool_threads(call->pool) : 1;
+  const float *bias =
+      h->bias < 0 ? NULL : kiln_tensor_data(kiln__frame_read(f, o[h->bias])->u.tensor);
+  rest_run run = {group, args, group->work, 0};
   const void *u;
   void *own;
   size_t bytes;
+  if (group->shape && !kiln_kernel_shape_work(group->shape, args->symbols, &run.work))
+    return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
   KILN_TRY(kiln_pack_take(call, h->slot, &h->pack, weight, &u, &own, &bytes));
-  rest_run run = {group, args};
-  const float *data = kiln_tensor_data(x), *bias = NULL;
-  float *y = args->data[h->given];
-  if (h->bias >= 0) bias = kiln_tensor_data(kiln__frame_read(f, o[h->bias])->u.tensor);
   kiln_status *status = h->pack.transform == KILN_TRANSFORM_WINOGRAD
-                            ? run_winograd(call, h, data, u, y, threads, &run)
-                            : run_blocked(call, h, data, u, bias, y, threads, &run);
+                            ? run_winograd(call, &run, kiln_tensor_data(x), u, args->data[h->given])
+                            : run_blocked(call, &run, x, u, bias, args->data[h->given]);
   if (own) kiln_cache_free(&call->cache, own, bytes);
-  return status;
+  if (status || h->alone || run.each) return status;
+  return group->device->launch(group->device, call, group, args);
 }
 
 /* The operators want no copies. */

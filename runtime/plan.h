@@ -129,11 +129,10 @@ enum { KILN_GROUP_PACKS = 8 };
 typedef struct kiln_group_heavy {
   kiln_core_machine machine;
   kiln_winograd winograd; /* the problem, as the transform of `pack` says */
-  kiln_blocked blocked;
+  kiln_blocked blocked;   /* rows 0: as many as x has */
   bool alone;            /* fn has nothing to do */
   int x, weight, bias;   /* operands; -1: there is no bias, or it is fn's */
   int given;             /* fn's input that is the contraction's result */
-  int64_t row_units;     /* of the grid's first axis, for a row of an image or a unit of rows */
   kiln_kernel_pack pack; /* the weight's transform */
   kiln_pack_slot *slot;  /* keeps it */
 } kiln_group_heavy;

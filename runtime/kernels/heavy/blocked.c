@@ -27,16 +27,17 @@ static int64_t half_of(kiln_blocked_form form, int64_t depth) {
 /* -- Weights -- */
 
 /* A panel of a slice takes that share of the L2 cache, and the sums of so many tiles, where there
- * are sums, that one. Shorter slices are not worth that y is read and written for each. */
+ * are sums, that one: beside them the panels of seven products pass. Shorter slices are not worth
+ * that y is read and written for each. */
 #define PANEL_SHARE 0.1
-#define STRIP_SHARE 0.7
+#define SUMS_SHARE 0.35
 enum { STRASSEN_TILES = 64, LEAST_SLICE = 256 };
 int64_t kiln_blocked_slice(kiln_blocked_form form, int64_t depth,
                            const kiln_core_machine *machine) {
   const double l2 = (double)machine->l2_bytes / sizeof(float);
   double most = PANEL_SHARE * l2 / (2 * machine->lanes);
   if (form == KILN_BLOCKED_STRASSEN)
-    most = fmin(most, 2 * (STRIP_SHARE * l2 / (7 * STRASSEN_TILES) - LINE));
+    most = fmin(most, 2 * (SUMS_SHARE * l2 / (7 * STRASSEN_TILES) - (double)LINE));
   const int64_t limit = (int64_t)fmax(most, LEAST_SLICE);
   if (depth <= limit) return depth;
   return parts_of(parts_of(depth, parts_of(depth, limit)), LINE) * LINE;
@@ -100,7 +101,7 @@ kiln_status *kiln_blocked_fill(const kiln_dispatch *dispatch, kiln_blocked_form 
 #define COPY_CYCLES 5
 #define SUMS_CYCLES 10
 #define AGAIN_CYCLES 5
-static const double give_cycles[] = {[KILN_BLOCKED_DIRECT] = 2, [KILN_BLOCKED_STRASSEN] = 6};
+static const double give_cycles[] = {[KILN_BLOCKED_DIRECT] = 2, [KILN_BLOCKED_STRASSEN] = 16};
 /* A weight that is there twice must be worth it. */
 #define WORTH_BLOCKED 0.98
 
@@ -169,6 +170,8 @@ static kiln_status *place(kiln_blocked_plan *p) {
   return p->scratch > SIZE_MAX / KILN_POOL_MAX_THREADS ? kiln_status_oom() : NULL;
 }
 
+/* Of the L2 cache's bytes, those for V; what is left is for panels of the weight and y. */
+#define STRIP_SHARE 0.7
 /* Tiles of a strip at least: the weight comes from farther off for fewer. */
 enum { LEAST_STRIP = 32, MOST_STRIP = 1024 };
 /* Multiplications that are worth a thread. */
