@@ -115,9 +115,10 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
 
 /* -- Copies -- */
 
+/* What the group makes itself, a view, is read where it lies. */
 static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
   return kiln_physical_is_channels_last(x->type->detail->physical) ||
-         (l->channels_last && !c->lone);
+         (l->channels_last && !c->lone && kiln_map_find_ptr(&l->buffers, x));
 }
 
 /* The image as the window goes over it: with zeros around and between, and its channels last where
