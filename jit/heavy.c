@@ -93,7 +93,8 @@ static bool has_unit_steps(const kiln_node *n, int64_t *out_padding) {
 /* Whether it is a convolution of square windows of so many taps. */
 static bool has_windows(const kiln_node *n, int taps, int64_t *out_padding) {
   const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
-  if (!has_unit_steps(n, out_padding) || !is_complete(x) || x->type->detail->rank != 4)
+  if (!has_unit_steps(n, out_padding) || !is_complete(x) || !is_complete(n->outputs[0]) ||
+      x->type->detail->rank != 4 || w->type->detail->rank != 4)
     return false;
   const kiln_dim *sizes = w->type->detail->sizes + 2;
   return sizes[0] == taps && sizes[1] == taps;
@@ -143,25 +144,25 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
 
 enum { SYMBOL_ROWS = 32 /* what rows stand for whose number is a symbol */ };
 
-/* Rows that are equally far apart, in the order of dimensions `order`, the last of which is the
- * columns and contiguous. */
+/* Rows that are equally far apart and do not overlap, in the order of dimensions `order`, the last
+ * of which is the columns and contiguous. */
 static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *out_rows,
                       int64_t *out_stride) {
   int64_t strides[KILN_MAX_RANK];
   if (t->rank > KILN_MAX_RANK) return false;
   kiln_tensor_detail_strides(t, strides);
-  int64_t rows = 1, stride = 0;
+  const int last = order[t->rank - 1];
+  int64_t rows = 1, stride = t->sizes[last];
   for (int i = t->rank - 2; i >= 0; i--) {
     const int d = order[i];
     if (t->sizes[d] == 1) continue;
-    if (stride == 0) stride = strides[d];
+    if (rows == 1) stride = strides[d];
     if (strides[d] != rows * stride) return false;
     rows *= t->sizes[d];
   }
   *out_rows = rows;
-  *out_stride = stride ? stride : t->sizes[order[t->rank - 1]];
-  const int last = order[t->rank - 1];
-  return rows > 0 && t->sizes[last] > 0 && *out_stride >= t->sizes[last] &&
+  *out_stride = stride;
+  return rows > 0 && t->sizes[last] > 0 && stride >= t->sizes[last] &&
          (t->sizes[last] == 1 || strides[last] == 1);
 }
 
@@ -199,7 +200,8 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   h->blocked.outputs = w->sizes[outputs];
   h->blocked.depth = w->sizes[1 - outputs];
   h->blocked.unit = 1;
-  if (!is_complete(kiln_node_input(n, 0))) {
+  if (h->blocked.depth < 1 || h->blocked.outputs < 1) return false;
+  if (!is_complete(kiln_node_input(n, 0)) || !is_complete(kiln_graph_output(body, 0))) {
     kiln_dims *dims = kiln_type_table_dims(body->types);
     h->blocked.x_row = h->blocked.depth;
     h->blocked.y_row = h->blocked.outputs;

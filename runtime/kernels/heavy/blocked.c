@@ -102,7 +102,7 @@ kiln_status *kiln_blocked_fill(const kiln_dispatch *dispatch, kiln_blocked_form 
 #define SUMS_CYCLES 10
 #define AGAIN_CYCLES 5
 static const double give_cycles[] = {[KILN_BLOCKED_DIRECT] = 2, [KILN_BLOCKED_STRASSEN] = 16};
-/* A weight that is there twice must be worth it. */
+/* Less than this is within what the shares are known to. */
 #define WORTH_BLOCKED 0.98
 
 /* V is x itself: its rows are not some number of pages apart, which would have them share few sets
