@@ -178,13 +178,14 @@ enum { LEAST_STRIP = 32, MOST_STRIP = 1024 };
 #define GRAIN_PRODUCTS 250e3
 
 static int64_t most_tiles(const kiln_blocked_plan *p, const kiln_core_machine *machine) {
-  const double tile = (double)(kiln_blocked_positions(p->form) * (p->half + LINE)) * sizeof(float);
+  const double tile =
+      (double)kiln_blocked_positions(p->form) * ((double)p->half + (double)LINE) * sizeof(float);
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
   return (int64_t)fmin(fmax(most, LEAST_STRIP), MOST_STRIP);
 }
 static double products_of(const kiln_blocked_plan *p, double tiles) {
-  return tiles *
-         (double)(kiln_blocked_positions(p->form) * p->half * p->panels * p->kernels->lanes * 2);
+  return tiles * (double)kiln_blocked_positions(p->form) * (double)p->half * (double)p->panels * 2 *
+         (double)p->kernels->lanes;
 }
 static int64_t grain_of(double each) {
   return each >= GRAIN_PRODUCTS ? 1 : (int64_t)(GRAIN_PRODUCTS / each) + 1;
