@@ -126,7 +126,7 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
   kiln_kernel_pack rows;
   int at;
   const bool copies_x = find_copy(code, m * k, &rows, &at);
-  const kiln_blocked problem = {m, k, n, 1, k, n};
+  const kiln_blocked problem = {m, k, n, k, n};
   blocked ways[KILN_BLOCKED__COUNT];
   for (int i = KILN_BLOCKED_DIRECT; i < KILN_BLOCKED__COUNT; i++)
     ways[i] = make_blocked(b, (kiln_blocked_form)i, &problem, w);

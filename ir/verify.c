@@ -198,7 +198,6 @@ static kiln_status *verify_where(const kiln_node *node) {
   kiln_dim_order orders[KILN_DIMS_ASSUMED];
   uint64_t bound = 0, asked = 0;
   int count;
-  if (text.len == 0) return NULL;
   REQUIRE(kiln_dim_orders_parse(dims, text, orders, &count), node,
           "'" KILN_STR_FMT "' is no list of relations such as s0 <= 64", KILN_STR_ARG(text));
   for (int i = 0; types && i < types->u.types.count; i++) {

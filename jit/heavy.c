@@ -199,7 +199,6 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   if (kiln_physical_border(x->physical) || kiln_physical_border(y->physical)) return false;
   h->blocked.outputs = w->sizes[outputs];
   h->blocked.depth = w->sizes[1 - outputs];
-  h->blocked.unit = 1;
   if (h->blocked.depth < 1 || h->blocked.outputs < 1) return false;
   if (!is_complete(kiln_node_input(n, 0)) || !is_complete(kiln_graph_output(body, 0))) {
     kiln_dims *dims = kiln_type_table_dims(body->types);

@@ -96,8 +96,8 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
 
 /* -- Contractions in the core's kernels -- */
 
-/* What is left of the group: a row of an image, or a unit of rows, is so many of the grid's first
- * axis; 0: no whole number of them, it goes over all when the contraction is complete. */
+/* What is left of the group: a row is `each` of the grid's first axis; 0: no whole number of them,
+ * it goes over all when the contraction is complete. */
 typedef struct rest_run {
   const kiln_group *group;
   const kiln_kernel_args *args;
@@ -117,9 +117,9 @@ static void rest_of_image(void *data, int64_t image, int64_t first, int64_t rows
   (void)worker;
   run_rest(run, image * run->group->heavy->winograd.out[0] + first, rows);
 }
-static void rest_of_units(void *data, int64_t first, int64_t units, int worker) {
+static void rest_of_rows(void *data, int64_t first, int64_t rows, int worker) {
   (void)worker;
-  run_rest(data, first, units);
+  run_rest(data, first, rows);
 }
 
 static int threads_of(const kiln_call *call) {
@@ -144,16 +144,11 @@ static kiln_status *run_blocked(kiln_call *call, rest_run *run, const kiln_tenso
   kiln_blocked_plan plan;
   if (problem.rows == 0) problem.rows = x->numel / problem.depth;
   if (problem.rows == 0) return NULL;
-  if (all % problem.rows == 0) {
-    run->each = all / problem.rows;
-  } else if (problem.rows % all == 0) { /* rows of pixels */
-    problem.unit = problem.rows / all;
-    run->each = 1;
-  }
+  run->each = all % problem.rows == 0 ? all / problem.rows : 0;
   KILN_TRY(kiln_blocked_make_plan(&problem, (kiln_blocked_form)h->pack.form, h->pack.sizes[2],
                                   call->dispatch, &h->machine, threads_of(call), &plan));
   return kiln_blocked_call(call, &plan, kiln_tensor_data(x), u, bias, y,
-                           h->alone || !run->each ? NULL : rest_of_units, run);
+                           h->alone || !run->each ? NULL : rest_of_rows, run);
 }
 static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *group,
                               const kiln_operand *o, const kiln_kernel_args *args) {

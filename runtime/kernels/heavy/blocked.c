@@ -205,8 +205,6 @@ kiln_status *kiln_blocked_make_plan(const kiln_blocked *problem, kiln_blocked_fo
                            .half = half_of(form, slice),
                            .tiles = parts_of(problem->rows, kiln_blocked_tile(form)),
                            .panels = parts_of(problem->outputs, width_of(form, kernels->lanes))};
-  const int64_t tile = kiln_blocked_tile(form); /* tiles of whole units */
-  const int64_t unit = problem->unit % tile ? problem->unit : problem->unit / tile;
   const int64_t most = most_tiles(p, machine);
   if (products_of(p, (double)p->tiles) * (double)p->slices < 2 * GRAIN_PRODUCTS) p->threads = 1;
   p->strips = parts_of(p->tiles, most);
@@ -214,7 +212,7 @@ kiln_status *kiln_blocked_make_plan(const kiln_blocked *problem, kiln_blocked_fo
    * unless there are strips enough to keep them busy. */
   p->by_panels = p->threads > 1 && p->strips < 4 * p->threads && p->panels >= p->threads;
   if (!p->by_panels && p->strips < p->threads) p->strips = least(p->threads, p->tiles);
-  p->strip = parts_of(parts_of(p->tiles, p->strips), unit) * unit;
+  p->strip = parts_of(p->tiles, p->strips);
   p->strips = parts_of(p->tiles, p->strip);
   return place(p);
 }
@@ -258,11 +256,10 @@ static kiln_blocked_part part_at(const work *w, int64_t strip, int64_t slice, in
                              .gathered = v,
                              .m = (float *)(void *)(scratch + p->m_at)};
 }
-/* Units of rows of a strip. */
-static int64_t units_of(const kiln_blocked_plan *p, int64_t strip, int64_t *first) {
-  const int64_t each = p->strip * kiln_blocked_tile(p->form) / p->problem.unit;
+static int64_t rows_of(const kiln_blocked_plan *p, int64_t strip, int64_t *first) {
+  const int64_t each = p->strip * kiln_blocked_tile(p->form);
   *first = strip * each;
-  return least(p->problem.rows / p->problem.unit - *first, each);
+  return least(p->problem.rows - *first, each);
 }
 
 static void run_strips(void *data, int64_t begin, int64_t end, int worker) {
@@ -276,8 +273,8 @@ static void run_strips(void *data, int64_t begin, int64_t end, int worker) {
       for (int64_t panel = 0; panel < p->panels; panel++) p->kernels->panel(&part, panel);
     }
     int64_t first;
-    const int64_t units = units_of(p, strip, &first);
-    if (w->done) w->done(w->user, first, units, worker);
+    const int64_t rows = rows_of(p, strip, &first);
+    if (w->done) w->done(w->user, first, rows, worker);
   }
 }
 
@@ -298,7 +295,7 @@ static void run_panels(void *data, int64_t begin, int64_t end, int worker) {
 static void hand_on(void *data, int64_t begin, int64_t end, int worker) {
   const work *w = data;
   int64_t first;
-  (void)units_of(w->plan, w->strip, &first);
+  (void)rows_of(w->plan, w->strip, &first);
   w->done(w->user, first + begin, end - begin, worker);
 }
 static void run_by_panels(work *w, kiln_pool *pool) {
@@ -311,7 +308,7 @@ static void run_by_panels(work *w, kiln_pool *pool) {
       kiln_pool_for(pool, p->panels, grain_of(each), run_panels, w);
       if (kiln_budget_leaves_out()) return;
     }
-    if (w->done) kiln_pool_for(pool, units_of(p, w->strip, &first), 1, hand_on, w);
+    if (w->done) kiln_pool_for(pool, rows_of(p, w->strip, &first), 1, hand_on, w);
   }
 }
 

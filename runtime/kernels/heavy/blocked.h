@@ -33,10 +33,9 @@ static inline int64_t kiln_blocked_positions(kiln_blocked_form form) {
   return form == KILN_BLOCKED_STRASSEN ? 7 : 1;
 }
 
-/* y[r][n] = sum over k of x[r][k] w[n][k]; strides of rows in elements. Rows are handed on in units
- * of so many, of which there are a whole number. */
+/* y[r][n] = sum over k of x[r][k] w[n][k]; strides of rows in elements. */
 typedef struct kiln_blocked {
-  int64_t rows, depth, outputs, unit; /* each at least 1 */
+  int64_t rows, depth, outputs; /* each at least 1 */
   int64_t x_row, y_row;
 } kiln_blocked;
 
@@ -70,9 +69,9 @@ kiln_status *kiln_blocked_fill(const kiln_dispatch *dispatch, kiln_blocked_form 
 
 /* -- Runs -- */
 
-/* Units [first, first + count) of rows are complete and were just written, by this thread or by
- * several. Each is given once; calls for different ones may come at the same time, then from
- * different workers. */
+/* Rows [first, first + count) are complete and were just written, by this thread or by several.
+ * Each row is given once; calls for different rows may come at the same time, then from different
+ * workers. */
 typedef void (*kiln_blocked_done)(void *user, int64_t first, int64_t count, int worker);
 
 /* How the work is cut, for one instruction set and number of threads. It hangs on no address. */

@@ -1,6 +1,6 @@
 /* blocked_test.c: products in blocks against sums in double: random sizes, strides, slices and
  * biases, on every instruction set of this machine, with threads and without; bits that do not
- * depend on either; units of rows that are handed on once, complete; how large the errors are
+ * depend on either; rows that are handed on once, complete; how large the errors are
  * beside those of sums in order; what is chosen; sizes that overflow, and budgets that
  * end. */
 #include "test/unit/unit.h"
@@ -87,28 +87,29 @@ static void discard(problem *t) {
 enum { WORKERS = 3, GAP = 0x7f7f7f7f };
 static int runs_by_panels, runs_by_strips, runs_in_slices, runs_in_place;
 
-/* Counts the units that it gets, and doubles their outputs. */
-typedef struct units_done {
+/* Counts the rows that it gets, and doubles their outputs. */
+typedef struct rows_done {
   const kiln_blocked *p;
   float *y;
-  int *times; /* by several threads, but a unit by one of them */
+  int *times; /* by several threads, but a row by one of them */
   bool wrong; /* atomic */
-} units_done;
-static void take_units(void *user, int64_t first, int64_t count, int worker) {
-  units_done *d = user;
+} rows_done;
+static void take_rows(void *user, int64_t first, int64_t count, int worker) {
+  rows_done *d = user;
   const kiln_blocked *p = d->p;
-  if (worker < 0 || worker >= WORKERS || count < 1 || (first + count) * p->unit > p->rows) {
+  if (worker < 0 || worker >= WORKERS || count < 1 || first + count > p->rows) {
     __atomic_store_n(&d->wrong, true, __ATOMIC_RELAXED);
     return;
   }
-  for (int64_t unit = first; unit < first + count; unit++) d->times[unit]++;
-  for (int64_t row = first * p->unit; row < (first + count) * p->unit; row++)
+  for (int64_t row = first; row < first + count; row++) {
+    d->times[row]++;
     for (int64_t n = 0; n < p->outputs; n++) d->y[row * p->y_row + n] *= 2;
+  }
 }
 
-/* Into `y`, of out_count floats, whose gaps must stay as they are; `units`: and their double. */
+/* Into `y`, of out_count floats, whose gaps must stay as they are; `rows`: and their double. */
 static void run(const problem *t, kiln_isa isa, kiln_blocked_form form, int64_t slice, int threads,
-                kiln_pool *pool, const kiln_core_machine *machine, bool units, float *y) {
+                kiln_pool *pool, const kiln_core_machine *machine, bool rows, float *y) {
   const kiln_dispatch *dispatch = kiln_dispatch_select(isa);
   const kiln_blocked *p = &t->p;
   kiln_blocked_weight weight = t->weight;
@@ -129,13 +130,13 @@ static void run(const problem *t, kiln_isa isa, kiln_blocked_form form, int64_t 
   memset(u, 0xff, bytes);
   assert_ok(kiln_blocked_fill(dispatch, form, &weight, u, pool));
   memset(y, GAP & 0xff, (size_t)t->out_count * sizeof *y);
-  units_done done = {p, y, calloc((size_t)(p->rows / p->unit), sizeof(int)), false};
+  rows_done done = {p, y, calloc((size_t)(p->rows), sizeof(int)), false};
   assert_non_null(done.times);
   traps_set(KILN_DTYPE_F32, scratch, size);
-  kiln_blocked_run(&plan, t->x, u, t->bias, y, units ? take_units : NULL, &done, pool, scratch);
+  kiln_blocked_run(&plan, t->x, u, t->bias, y, rows ? take_rows : NULL, &done, pool, scratch);
   assert_false(traps_were_used());
   assert_false(done.wrong);
-  for (int64_t i = 0; units && i < p->rows / p->unit; i++) assert_int_equal(done.times[i], 1);
+  for (int64_t i = 0; rows && i < p->rows; i++) assert_int_equal(done.times[i], 1);
   free(done.times);
   free(scratch);
   free(u);
@@ -171,17 +172,17 @@ static void check(const problem *t, kiln_pool *pool) {
   const size_t bytes = (size_t)t->out_count * sizeof(float);
   float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
   for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
-    const bool units = below(2);
+    const bool rows = below(2);
     const int64_t slice = below(2) ? t->p.depth : 2 * (1 + below(t->p.depth));
     const int64_t least = slice < t->p.depth ? slice : t->p.depth;
     for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
       const kiln_core_machine machine = some_machine(isa);
-      run(t, isa, form, least, 1, NULL, &machine, units, y);
-      check_values(t, isa, form, units ? 2 : 1, y);
+      run(t, isa, form, least, 1, NULL, &machine, rows, y);
+      check_values(t, isa, form, rows ? 2 : 1, y);
       check_gaps(t, y);
       for (int i = 0; i < 2; i++) {
         const kiln_core_machine another = some_machine(isa);
-        run(t, isa, form, least, WORKERS, i ? pool : NULL, &another, units, other);
+        run(t, isa, form, least, WORKERS, i ? pool : NULL, &another, rows, other);
         assert_memory_equal(y, other, bytes);
       }
       if (isa == KILN_ISA_AVX2) memcpy(avx2, y, bytes);
@@ -198,11 +199,9 @@ static void test_random(void **state) {
   kiln_pool *pool;
   assert_ok(kiln_pool_create(WORKERS, &pool));
   for (int i = 0; i < 300; i++) {
-    const int64_t unit = below(3) ? 1 : 1 + below(9);
-    problem t = {.p = {.rows = unit * (1 + below(unit > 1 ? 12 : 90)),
+    problem t = {.p = {.rows = 1 + below(90),
                        .depth = 1 + below(below(4) ? 70 : 300),
-                       .outputs = 1 + below(below(4) ? 150 : 400),
-                       .unit = unit}};
+                       .outputs = 1 + below(below(4) ? 150 : 400)}};
     make(&t, below(2) * below(30), below(2) * below(30), below(2), below(2));
     check(&t, pool);
     discard(&t);
@@ -235,7 +234,7 @@ static void test_errors(void **state) {
   for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
     errors e[ISAS][KILN_BLOCKED__COUNT] = {0};
     for (int draw = 0; draw < DRAWS; draw++) {
-      problem t = {.p = {.rows = 64, .depth = depths[i], .outputs = 64, .unit = 1}};
+      problem t = {.p = {.rows = 64, .depth = depths[i], .outputs = 64}};
       make(&t, 0, 0, false, false);
       float *y = floats(t.out_count);
       for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
@@ -275,13 +274,13 @@ static void test_choice(void **state) {
       {3136, 256, 64, false, KILN_BLOCKED_NONE}, /* y is as large as x */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const kiln_blocked p = {cases[i].rows,  cases[i].depth,  cases[i].outputs, 1,
-                            cases[i].depth, cases[i].outputs};
+    const kiln_blocked p = {cases[i].rows, cases[i].depth, cases[i].outputs, cases[i].depth,
+                            cases[i].outputs};
     const kiln_core_machine machine = {8, 2, 1 << 15, 1 << 19, 32 << 20};
     assert_int_equal(kiln_blocked_choose(&p, &machine, cases[i].alone, false), cases[i].form);
   }
   const kiln_core_machine large = {16, 1, 1 << 15, 1 << 20, 32 << 20};
-  const kiln_blocked p = {128, 768, 768, 1, 768, 768};
+  const kiln_blocked p = {128, 768, 768, 768, 768};
   assert_int_equal(kiln_blocked_choose(&p, &large, true, true), KILN_BLOCKED_STRASSEN);
 }
 
@@ -296,7 +295,7 @@ static void test_too_large(void **state) {
   size_t bytes;
   kiln_blocked_plan plan;
   for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
-    const kiln_blocked deep = {1, INT64_MAX - 3, 1, 1, INT64_MAX - 3, 1};
+    const kiln_blocked deep = {1, INT64_MAX - 3, 1, INT64_MAX - 3, 1};
     assert_error(kiln_blocked_bytes(dispatch, form, &weight, &bytes), KILN_OUT_OF_MEMORY, NULL);
     assert_error(kiln_blocked_make_plan(&deep, form, deep.depth, dispatch, &machine, 1, &plan),
                  KILN_OUT_OF_MEMORY, NULL);
@@ -305,7 +304,7 @@ static void test_too_large(void **state) {
 
 static void test_budget(void **state) {
   (void)state;
-  problem t = {.p = {.rows = 6, .depth = 5, .outputs = 7, .unit = 1}};
+  problem t = {.p = {.rows = 6, .depth = 5, .outputs = 7}};
   make(&t, 0, 0, false, false);
   const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
   kiln_cancel *cancel;
