@@ -29,7 +29,7 @@ static void multiply_tiles(const kiln_blocked_part *s, const float *v, const flo
   }
 }
 
-/* A vector of which `left` floats are there; the others are 0. NULL: all are. */
+/* A vector, of which `left` floats are there and the others are 0; NULL: zeros. */
 ALWAYS_INLINE V some(const float *from, int64_t left) {
   if (!from || left <= 0) return (V){0};
   return left >= LANES ? (V) * (const VU *)from : load_part(from, mask_of(left));
