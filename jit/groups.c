@@ -369,7 +369,7 @@ kiln_status *kiln_group_dump(struct kiln_codegen *codegen, const kiln_group_info
     return NULL;
   }
   kiln_arena *scratch = kiln_arena_scoped(kiln_arena_mem(text->arena));
-  kiln_loop_fn *fn;
+  kiln_loop_fn *fn = NULL;
   kiln_reason reason;
   kiln_str out = KILN_STR("; not lowered\n");
   if (info->is_heavy) {

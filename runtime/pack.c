@@ -312,11 +312,26 @@ static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
   kiln_mem_free(store->mem, p, sizeof *p);
 }
 
+/* Whether both ask for the same copy, whichever input they are of. */
+static bool is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b) {
+  const size_t each = sizeof a->sizes;
+  return a->item_size == b->item_size && a->rank == b->rank && a->outer == b->outer &&
+         memcmp(a->sizes, b->sizes, each) == 0 && memcmp(a->strides, b->strides, each) == 0 &&
+         memcmp(a->before, b->before, each) == 0 && memcmp(a->between, b->between, each) == 0 &&
+         memcmp(a->after, b->after, each) == 0 && a->offset == b->offset &&
+         a->columns == b->columns && a->column == b->column && a->panel == b->panel &&
+         a->columns_before == b->columns_before && a->columns_between == b->columns_between &&
+         a->columns_after == b->columns_after && a->of_tensor == b->of_tensor &&
+         memcmp(a->dims, b->dims, sizeof a->dims) == 0 && a->as_it_lies == b->as_it_lies &&
+         a->rounds == b->rounds && a->pairs == b->pairs && a->whole == b->whole &&
+         a->transform == b->transform && a->form == b->form;
+}
+
 /* The store's copy of the same, with a reference more; NULL: there is none. Under the lock. */
 static kiln__packed *find_locked(kiln_pack_store *store, const kiln_kernel_pack *pack,
                                  const kiln_tensor *t) {
   for (kiln__packed *p = *bucket_of(store, kiln_tensor_data(t)); p; p = p->next) {
-    if (!kiln_memory_is(&p->from, t) || memcmp(&p->pack, pack, sizeof *pack) != 0) continue;
+    if (!kiln_memory_is(&p->from, t) || !is_same(&p->pack, pack)) continue;
     p->refs++;
     return p;
   }
