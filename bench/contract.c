@@ -7,9 +7,8 @@
  *
  * Results are compared with sums in double. Medians. Without a schedule the rules choose it. Beside
  * it, in turn, the products alone in blocks (runtime/kernels/heavy/blocked.h), as they stand and by
- * Strassen's algorithm; of those whose name is marked the core's choice is that one. With bf16
- * factors are rounded to that, and the error is mostly theirs; what callers round for each call is
- * in the time. */
+ * Strassen's algorithm, whichever the core would choose. With bf16 factors are rounded to that, and
+ * the error is mostly theirs; what callers round for each call is in the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +129,7 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
   blocked ways[KILN_BLOCKED__COUNT];
   for (int i = KILN_BLOCKED_DIRECT; i < KILN_BLOCKED__COUNT; i++)
     ways[i] = make_blocked(b, (kiln_blocked_form)i, &problem, w);
-  double times[KILN_BLOCKED__COUNT][TIMES], ns[KILN_BLOCKED__COUNT];
+  double times[KILN_BLOCKED__COUNT][TIMES], ns[KILN_BLOCKED__COUNT]; /* 0: the kernel */
   for (int t = -3; t < TIMES; t++) {
     for (int i = 0; i < KILN_BLOCKED__COUNT; i++) {
       const uint64_t begin = kiln_now_ns();
@@ -155,9 +154,8 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
     shares[i] = 100 * operations / ns[i] / b->peak;
     if (i > 0) discard(&ways[i]);
   }
-  printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e  in blocks "
-         "%5.1f %%"
-         "  Strassen %5.1f %%\n",
+  printf("%5d %5d %5d  %9.1f us  %6.1f GFLOP/s  %5.1f %%  compiled %6.2f ms  error %.1e"
+         "  in blocks %5.1f %%  Strassen %5.1f %%\n",
          M, N, K, ns[0] * 1e-3, operations / ns[0], shares[0], (double)code->compile_ns * 1e-6,
          worst_of(m, n, k, x, w, bias, y), shares[1], shares[2]);
   for (int i = 0; i < 4; i++) free(copies[i]);

@@ -183,7 +183,7 @@ static void run_shape(const shape *s, kiln_isa isa, double peak, setting *t) {
 
 int main(int argc, char **argv) {
   setting t = {.threads = 1,
-               .machine = {.ports = 2, .l2_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE),
+               .machine = {.l2_bytes = sysconf(_SC_LEVEL2_CACHE_SIZE),
                            .l3_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE)}};
   for (; argc > 1 && argv[1][0] == '-'; argc--, argv++) {
     if (strcmp(argv[1], "--cold") == 0) t.cold = true;

@@ -232,15 +232,6 @@ static kiln_status *describe_dims(kiln_arena *arena, const kiln_graph *graph, ki
   return NULL;
 }
 
-static bool are_contiguous(kiln_dims *dims, const kiln_tensor_detail *d) {
-  kiln_dim expected = 1;
-  for (int i = d->rank - 1; i >= 0; i--) {
-    if (d->sizes[i] != 1 && d->strides[i] != expected) return false;
-    expected = kiln_dim_product(dims, expected, d->sizes[i]);
-  }
-  return true;
-}
-
 static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                             kiln_group_output *out) {
   size_t rank = (size_t)d->rank, bytes = rank * sizeof(int64_t);
@@ -314,8 +305,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
           .rank = type->detail->rank,
           .donor = -1,
           .border = kiln_physical_border(type->detail->physical),
-          .contiguous = !type->detail->physical &&
-                        are_contiguous(kiln_type_table_dims(graph->types), type->detail)};
+          .contiguous = kiln__is_dense(kiln_type_table_dims(graph->types), type->detail)};
     } else {
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);

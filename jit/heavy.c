@@ -166,8 +166,7 @@ static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *ou
          (t->sizes[last] == 1 || strides[last] == 1);
 }
 
-/* Whether it lies row by row without gaps, whatever its symbols are. */
-static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
+bool kiln__is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
   kiln_dim expected = 1;
   for (int d = t->rank - 1; d >= 0; d--) {
     if (t->sizes[d] != 1 && t->strides[d] != expected) return false;
@@ -204,7 +203,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
     kiln_dims *dims = kiln_type_table_dims(body->types);
     h->blocked.x_row = h->blocked.depth;
     h->blocked.y_row = h->blocked.outputs;
-    if (conv || !is_dense(dims, x) || !is_dense(dims, y) ||
+    if (conv || !kiln__is_dense(dims, x) || !kiln__is_dense(dims, y) ||
         x->sizes[x->rank - 1] != h->blocked.depth || y->sizes[y->rank - 1] != h->blocked.outputs)
       return false;
   } else if (!read_rows(x, in_order, &h->blocked.rows, &h->blocked.x_row) ||

@@ -3,13 +3,7 @@
 
 #include <math.h>
 
-#include "base/checked.h"
-#include "runtime/tensor.h"
-
-enum { LINE = 16 }; /* floats of a line of the caches */
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t parts_of(int64_t n, int64_t part) { return n / part + (n % part > 0); }
+#include "runtime/kernels/heavy/strips.h"
 
 static const kiln_blocked_kernels *kernels_of(const kiln_dispatch *dispatch,
                                               kiln_blocked_form form) {
@@ -146,10 +140,6 @@ kiln_blocked_form kiln_blocked_choose(const kiln_blocked *problem, const kiln_co
 
 /* -- Plans -- */
 
-/* The next odd number of lines: what lies so far apart takes turns in all sets of a cache. */
-static bool odd_lines(int64_t floats, int64_t *out) {
-  return kiln_checked_mul_i64(parts_of(floats, LINE) | 1, LINE, out);
-}
 /* Where V and M of a strip are in a thread's scratch. */
 static kiln_status *place(kiln_blocked_plan *p) {
   const int64_t positions = kiln_blocked_positions(p->form), panel = 2 * p->kernels->lanes;
@@ -174,8 +164,6 @@ static kiln_status *place(kiln_blocked_plan *p) {
 #define STRIP_SHARE 0.7
 /* Tiles of a strip at least: the weight comes from farther off for fewer. */
 enum { LEAST_STRIP = 32, MOST_STRIP = 1024 };
-/* Multiplications that are worth a thread. */
-#define GRAIN_PRODUCTS 250e3
 
 static int64_t most_tiles(const kiln_blocked_plan *p, const kiln_core_machine *machine) {
   const double tile =
@@ -186,9 +174,6 @@ static int64_t most_tiles(const kiln_blocked_plan *p, const kiln_core_machine *m
 static double products_of(const kiln_blocked_plan *p, double tiles) {
   return tiles * (double)kiln_blocked_positions(p->form) * (double)p->half * (double)p->panels * 2 *
          (double)p->kernels->lanes;
-}
-static int64_t grain_of(double each) {
-  return each >= GRAIN_PRODUCTS ? 1 : (int64_t)(GRAIN_PRODUCTS / each) + 1;
 }
 
 kiln_status *kiln_blocked_make_plan(const kiln_blocked *problem, kiln_blocked_form form,
@@ -333,12 +318,10 @@ void kiln_blocked_run(const kiln_blocked_plan *p, const float *x, const float *u
 kiln_status *kiln_blocked_call(kiln_call *call, const kiln_blocked_plan *p, const float *x,
                                const float *u, const float *bias, float *y, kiln_blocked_done done,
                                void *user) {
-  const int64_t items = (int64_t)(kiln_blocked_scratch(p) / sizeof(float));
   kiln_tensor *block;
   void *scratch;
-  KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &items, &block));
-  kiln_status *status = kiln_tensor_writable_data(block, &scratch);
-  if (!status) kiln_blocked_run(p, x, u, bias, y, done, user, call->pool, scratch);
+  KILN_TRY(take_scratch(call, kiln_blocked_scratch(p), &block, &scratch));
+  kiln_blocked_run(p, x, u, bias, y, done, user, call->pool, scratch);
   kiln_tensor_release_to(&call->cache, block);
-  return status;
+  return NULL;
 }

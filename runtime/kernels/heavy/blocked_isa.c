@@ -155,11 +155,5 @@ static void panel_strassen(const kiln_blocked_part *s, int64_t panel) {
   }
 }
 
-#define KERNELS(form)                      \
-  {.lanes = LANES,                         \
-   .rows = ROWS,                           \
-   .fill = KILN_ISA_CAT2(fill_, form),     \
-   .gather = KILN_ISA_CAT2(gather_, form), \
-   .panel = KILN_ISA_CAT2(panel_, form)}
 const kiln_blocked_set NAME(kiln__blocked) = {
     {[KILN_BLOCKED_DIRECT] = KERNELS(direct), [KILN_BLOCKED_STRASSEN] = KERNELS(strassen)}};

@@ -74,3 +74,13 @@ typedef void (*multiply_fn)(const tile_factors *f, float *c, int64_t c_row, cons
 /* [rows - 1][vectors - 1] */
 #define multiplies KILN_ISA_CAT2(kiln__multiplies_, KILN_KERNEL_ISA)
 extern const multiply_fn multiplies[ROWS][VECTORS];
+
+/* -- A form -- */
+
+/* What both families have of one: fill_FORM, gather_FORM, panel_FORM. */
+#define KERNELS(form)                      \
+  {.lanes = LANES,                         \
+   .rows = ROWS,                           \
+   .fill = KILN_ISA_CAT2(fill_, form),     \
+   .gather = KILN_ISA_CAT2(gather_, form), \
+   .panel = KILN_ISA_CAT2(panel_, form)}

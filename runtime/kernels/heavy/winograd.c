@@ -3,11 +3,7 @@
 
 #include <math.h>
 
-#include "base/checked.h"
-#include "runtime/tensor.h"
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t parts_of(int64_t n, int64_t part) { return n / part + (n % part > 0); }
+#include "runtime/kernels/heavy/strips.h"
 
 /* -- Weights -- */
 
@@ -108,13 +104,6 @@ kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
 
 /* -- Plans -- */
 
-enum { LINE = 16 }; /* floats of a line of the caches */
-
-/* The next odd number of lines: what lies so far apart takes turns in all sets of a cache. */
-static bool odd_lines(int64_t floats, int64_t *out) {
-  int64_t lines = parts_of(floats, LINE) | 1;
-  return kiln_checked_mul_i64(lines, LINE, out);
-}
 /* Where V and M of `tiles` are in a thread's scratch. */
 static kiln_status *place(kiln_winograd_plan *p, int64_t tiles) {
   const int64_t positions = kiln_winograd_positions(p->form);
@@ -146,14 +135,9 @@ static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_core_machine *
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
   return (int64_t)fmin(fmax(most, (double)LEAST_STRIP), (double)MOST_STRIP);
 }
-/* Multiplications that are worth a thread. */
-#define GRAIN_PRODUCTS 250e3
 static double products_of(const kiln_winograd_plan *p, double tiles) {
   return tiles * (double)kiln_winograd_positions(p->form) * (double)p->problem.channels *
          (double)p->problem.outputs;
-}
-static int64_t grain_of(double each) {
-  return each >= GRAIN_PRODUCTS ? 1 : (int64_t)(GRAIN_PRODUCTS / each) + 1;
 }
 
 /* Tiles that the slowest of the threads works on, and what comes on top. */
@@ -341,12 +325,10 @@ void kiln_winograd_run(const kiln_winograd_plan *p, const float *x, const float 
 
 kiln_status *kiln_winograd_call(kiln_call *call, const kiln_winograd_plan *p, const float *x,
                                 const float *u, float *y, kiln_winograd_done done, void *user) {
-  const int64_t items = (int64_t)(kiln_winograd_scratch(p) / sizeof(float));
   kiln_tensor *block;
   void *scratch;
-  KILN_TRY(kiln_call_tensor(call, KILN_DTYPE_F32, 1, &items, &block));
-  kiln_status *status = kiln_tensor_writable_data(block, &scratch);
-  if (!status) kiln_winograd_run(p, x, u, y, done, user, call->pool, scratch);
+  KILN_TRY(take_scratch(call, kiln_winograd_scratch(p), &block, &scratch));
+  kiln_winograd_run(p, x, u, y, done, user, call->pool, scratch);
   kiln_tensor_release_to(&call->cache, block);
-  return status;
+  return NULL;
 }

@@ -100,11 +100,5 @@ static const double weights_2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {
 #include "runtime/kernels/heavy/winograd_isa.h"
 #undef FORM
 
-#define KERNELS(form)                      \
-  {.lanes = LANES,                         \
-   .rows = ROWS,                           \
-   .fill = KILN_ISA_CAT2(fill_, form),     \
-   .gather = KILN_ISA_CAT2(gather_, form), \
-   .panel = KILN_ISA_CAT2(panel_, form)}
 const kiln_winograd_set NAME(kiln__winograd) = {
     {[KILN_WINOGRAD_F2] = KERNELS(2), [KILN_WINOGRAD_F4] = KERNELS(4)}};
