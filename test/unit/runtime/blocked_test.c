@@ -168,6 +168,8 @@ static void check_values(const problem *t, kiln_isa isa, kiln_blocked_form form,
 static kiln_core_machine some_machine(kiln_isa isa) {
   return (kiln_core_machine){4 << isa, 2, 1 << 15, 1 << (12 + below(8)), 1 << 24};
 }
+/* The same bits with any threads and machine; products as they stand: at any width of vectors too.
+ * Strassen's sums pair the outputs of a panel with those of the next. */
 static void check(const problem *t, kiln_pool *pool) {
   const size_t bytes = (size_t)t->out_count * sizeof(float);
   float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
@@ -186,7 +188,7 @@ static void check(const problem *t, kiln_pool *pool) {
         assert_memory_equal(y, other, bytes);
       }
       if (isa == KILN_ISA_AVX2) memcpy(avx2, y, bytes);
-      if (isa > KILN_ISA_AVX2) assert_memory_equal(y, avx2, bytes);
+      if (isa > KILN_ISA_AVX2 && form == KILN_BLOCKED_DIRECT) assert_memory_equal(y, avx2, bytes);
     }
   }
   free(y);
