@@ -53,7 +53,7 @@ static void run_shape(const shape *s, const kiln_dispatch *dispatch, kiln_pool *
   const int threads = kiln_conv_threads(&c, kiln_pool_threads(all));
   kiln_pool *pool = threads > 1 ? all : NULL;
   kiln_conv_plan plan;
-  kiln_conv_make_plan(&c, dispatch->isa, sizeof(float), threads, &plan);
+  kiln_conv_make_plan(&c, dispatch, sizeof(float), threads, &plan);
   void *scratch = aligned_alloc(64, kiln_conv_scratch(&plan, threads));
   if (!scratch) exit(3);
   enum { RUNS = 200 };

@@ -75,7 +75,7 @@ static interpreted make_interpreted(const problem *p, kiln_isa isa) {
   i.c.axis[0] = (kiln_conv_axis){1, 1, 1, 1, 1, 0, 1, 1, 0};
   i.c.axis[1] = axis_of(s, in, out, out, s->k);
   i.c.axis[2] = axis_of(s, 1, out, 1, 1);
-  kiln_conv_make_plan(&i.c, i.dispatch->isa, sizeof(float), 1, &i.plan);
+  kiln_conv_make_plan(&i.c, i.dispatch, sizeof(float), 1, &i.plan);
   i.scratch = aligned_alloc(64, kiln_conv_scratch(&i.plan, 1));
   return i;
 }

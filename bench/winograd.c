@@ -105,7 +105,7 @@ static void make_direct(way *w, const shape *s, const kiln_dispatch *dispatch, c
   c->axis[1] = (kiln_conv_axis){size, size, size, size, 1, -1, 3, 1, 3};
   c->axis[2] = (kiln_conv_axis){size, 1, size, 1, 1, -1, 3, 1, 1};
   take_copies(w, t, s->outputs * c->w_output);
-  kiln_conv_make_plan(c, dispatch->isa, sizeof(float), t->threads, &w->conv_plan);
+  kiln_conv_make_plan(c, dispatch, sizeof(float), t->threads, &w->conv_plan);
   w->scratch = scratch_of(kiln_conv_scratch(&w->conv_plan, t->threads));
   w->fn = dispatch->conv_f32;
   w->best = 1e9;
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
   }
   must(kiln_pool_create(t.threads, &t.pool));
   static const char *const names[] = {"x86-64-v2", "AVX2", "AVX-512"};
-  for (int isa = (int)kiln_isa_detect(); isa >= 0; isa--) {
+  for (int isa = (int)kiln_dispatch_last(); isa >= 0; isa--) {
     const double peak = t.threads * bench_peak((kiln_isa)isa);
     printf("%s: FMA peak of the cores %.1f GFLOP/s\n%-18s | interpreter's %18s | F2 %51s | F4\n",
            names[isa], peak, "3x3, pad 1", "", "");

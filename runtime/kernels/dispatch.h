@@ -113,8 +113,13 @@ typedef struct kiln_dispatch {
   const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
 } kiln_dispatch;
 
-/* The table of an instruction set. Static. */
+/* The table of an instruction set: of one without kernels of its own, the last before it. Static.
+ */
 const kiln_dispatch *kiln_dispatch_select(kiln_isa isa);
+/* The last instruction set with kernels of its own that this machine runs. */
+static inline kiln_isa kiln_dispatch_last(void) {
+  return kiln_dispatch_select(kiln_isa_detect())->isa;
+}
 
 /* The compute type of a dtype; NONE for those without (float8, quantised). */
 kiln_ctype kiln_ctype_of(kiln_dtype dtype);

@@ -237,7 +237,7 @@ static kiln_status *solve(kiln__nn *nn, const kiln_conv *p) {
   const kiln_dispatch *dispatch = nn->call->dispatch;
   const int threads = kiln_conv_threads(p, kiln_pool_threads(nn->call->pool));
   kiln_conv_plan plan;
-  kiln_conv_make_plan(p, dispatch->isa, nn->item, threads, &plan);
+  kiln_conv_make_plan(p, dispatch, nn->item, threads, &plan);
   const int64_t items = (int64_t)(kiln_conv_scratch(&plan, threads) / nn->item);
   kiln_tensor *block;
   void *scratch;

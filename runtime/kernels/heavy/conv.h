@@ -97,10 +97,10 @@ static inline int64_t kiln__conv_plane_length(const kiln_conv_phasing *phasing) 
   return (phasing->length + 15) / 16 * 16;
 }
 
-/* For kernels of `isa` and elements of `item` bytes. There is at least one output and one slab.
- * Bits do not depend on `threads`, which only cuts finer. */
-void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int threads,
-                         kiln_conv_plan *out_plan);
+/* For kernels of `dispatch` and elements of `item` bytes. There is at least one output and one
+ * slab. Bits do not depend on `threads`, which only cuts finer. */
+void kiln_conv_make_plan(const kiln_conv *c, const kiln_dispatch *dispatch, size_t item,
+                         int threads, kiln_conv_plan *out_plan);
 /* `threads`, or 1 if it is not worth more. */
 int kiln_conv_threads(const kiln_conv *c, int threads);
 /* Bytes that kiln_conv_run needs at 64-byte boundaries. The pool has as many threads as there

@@ -268,8 +268,9 @@ static void cut_outputs(const kiln_conv *c, kiln_conv_plan *p, int64_t by_column
 _Static_assert(16 << KILN_ISA_V2 == 16 && 16 << KILN_ISA_AVX2 == 32 && 16 << KILN_ISA_AVX512 == 64,
                "each instruction set has vectors twice as long as the one before");
 
-void kiln_conv_make_plan(const kiln_conv *c, kiln_isa isa, size_t item, int threads,
-                         kiln_conv_plan *p) {
+void kiln_conv_make_plan(const kiln_conv *c, const kiln_dispatch *dispatch, size_t item,
+                         int threads, kiln_conv_plan *p) {
+  const kiln_isa isa = dispatch->isa;
   const int64_t lanes = (int64_t)((size_t)16 << isa) / (int64_t)item, panel = 3 * lanes;
   *p = (kiln_conv_plan){0};
   memcpy(p->axis, c->axis, sizeof p->axis);

@@ -177,7 +177,7 @@ static void check(const problem *t, kiln_pool *pool) {
     const bool rows = below(2);
     const int64_t slice = below(2) ? t->p.depth : 2 * (1 + below(t->p.depth));
     const int64_t least = slice < t->p.depth ? slice : t->p.depth;
-    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
       const kiln_core_machine machine = some_machine(isa);
       run(t, isa, form, least, 1, NULL, &machine, rows, y);
       check_values(t, isa, form, rows ? 2 : 1, y);
@@ -239,7 +239,7 @@ static void test_errors(void **state) {
       problem t = {.p = {.rows = 64, .depth = depths[i], .outputs = 64}};
       make(&t, 0, 0, false, false);
       float *y = floats(t.out_count);
-      for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+      for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
         const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24};
         for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
           run(&t, isa, form, kiln_blocked_slice(form, depths[i], &machine), 1, NULL, &machine,
@@ -250,7 +250,7 @@ static void test_errors(void **state) {
       free(y);
       discard(&t);
     }
-    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
       const errors plain = e[isa][KILN_BLOCKED_DIRECT], sums = e[isa][KILN_BLOCKED_STRASSEN];
       const double most = sums.most / plain.most, mean = sums.sum / plain.sum;
       print_message("%-9s depth %4lld: largest %.2e, %.2f of a sum in order; mean %.2f\n",

@@ -135,7 +135,7 @@ static kiln_conv_mode run(const problem *p, kiln_isa isa, int threads, bool whol
   const kiln_dispatch *d = kiln_dispatch_select(isa);
   c.out = out;
   kiln_conv_plan plan;
-  kiln_conv_make_plan(&c, isa, kiln_dtype_bytes(p->dtype), threads, &plan);
+  kiln_conv_make_plan(&c, d, kiln_dtype_bytes(p->dtype), threads, &plan);
   const kiln_conv_fn fn = p->dtype == KILN_DTYPE_F32 ? d->conv_f32 : d->conv_f64;
   const size_t bytes = kiln_conv_scratch(&plan, threads);
   assert_int_equal(bytes % 64, 0);
@@ -173,7 +173,7 @@ static void check(problem *p, unsigned *modes) {
   assert_non_null(got);
   assert_non_null(cut);
   kiln__conv_reference(p->dtype, &p->conv);
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
+  for (int isa = 0; isa <= (int)kiln_dispatch_last(); isa++) {
     memset(got, 0xff, bytes);
     *modes |= 1u << run(p, (kiln_isa)isa, 1, true, got);
     for (int whole = 0; whole < 2; whole++) {

@@ -33,7 +33,7 @@ static const bool has_math[KILN_PW__COUNT] = {
 #undef KILN_PW
 };
 
-static int isa_count(void) { return (int)kiln_isa_detect() + 1; }
+static int isa_count(void) { return (int)kiln_dispatch_last() + 1; }
 
 static uint64_t next_random(void) {
   static uint64_t s = 88172645463325252ull;

@@ -87,7 +87,7 @@ static void all_layouts(kiln_isa isa, int64_t m, int64_t n, int64_t k) {
 static void test_tails(void **state) {
   (void)state;
   static const int64_t ks[] = {0, 1, 2, 5, 16, 33, 64, 65};
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
+  for (int isa = 0; isa <= (int)kiln_dispatch_last(); isa++) {
     for (int64_t m = 1; m <= 14; m++) {
       for (int64_t n = 1; n <= 70; n += n < 20 ? 1 : 7) {
         all_layouts((kiln_isa)isa, m, n, ks[(m + n) % 8]);
@@ -100,7 +100,7 @@ static void test_blocks(void **state) {
   static const int64_t sizes[][3] = {{1, 130, 600}, {3, 65, 257},   {8, 33, 1025}, {25, 40, 513},
                                      {97, 31, 258}, {200, 70, 300}, {5, 2100, 20}, {130, 1, 700},
                                      {1, 1, 1000},  {4, 2049, 3},   {64, 64, 64}};
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
+  for (int isa = 0; isa <= (int)kiln_dispatch_last(); isa++) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
       all_layouts((kiln_isa)isa, sizes[i][0], sizes[i][1], sizes[i][2]);
     }

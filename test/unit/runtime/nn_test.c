@@ -279,12 +279,12 @@ static void run_file(kiln_isa isa, bool odd, const char *name, int least) {
 /* On every instruction set of this processor. */
 static void test_nn(void **state) {
   (void)state;
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++)
+  for (int isa = 0; isa <= (int)kiln_dispatch_last(); isa++)
     run_file((kiln_isa)isa, false, "nn.txt", 150);
 }
 static void test_matmul(void **state) {
   (void)state;
-  for (int isa = 0; isa <= (int)kiln_isa_detect(); isa++) {
+  for (int isa = 0; isa <= (int)kiln_dispatch_last(); isa++) {
     run_file((kiln_isa)isa, false, "matmul.txt", 150);
   }
 }

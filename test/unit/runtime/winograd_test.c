@@ -236,7 +236,7 @@ static void check(const problem *t, kiln_pool *pool) {
   float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
   for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
     const bool rows = below(2);
-    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
       const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << (14 + below(7)), 1 << 24};
       run(t, isa, form, 1, NULL, &machine, rows, y);
       check_values(t, isa, form, rows ? 2 : 1, y);
@@ -317,7 +317,7 @@ static void run_direct(const problem *t, kiln_isa isa, float *y) {
                                      .w_tap = t->weight.tap[d]};
   }
   kiln_conv_plan plan;
-  kiln_conv_make_plan(&c, isa, sizeof(float), 1, &plan);
+  kiln_conv_make_plan(&c, kiln_dispatch_select(isa), sizeof(float), 1, &plan);
   void *scratch = aligned_alloc(64, kiln_conv_scratch(&plan, 1));
   assert_non_null(scratch);
   kiln_conv_run(&c, &plan, kiln_dispatch_select(isa)->conv_f32, NULL, scratch);
@@ -344,7 +344,7 @@ static void test_errors(void **state) {
                          .pad = {1, 1}}};
       make(&t, 0, false);
       float *y = floats(t.out_count);
-      for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+      for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
         const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24};
         run_direct(&t, isa, y);
         add_errors(&e[isa][KILN_WINOGRAD_NONE], &t, y);
@@ -356,7 +356,7 @@ static void test_errors(void **state) {
       free(y);
       discard(&t);
     }
-    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_isa_detect(); isa++) {
+    for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
       const errors direct = e[isa][KILN_WINOGRAD_NONE];
       for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
         const double most = e[isa][form].most / direct.most, mean = e[isa][form].sum / direct.sum;
@@ -398,7 +398,7 @@ static void test_choice(void **state) {
                              .out = {cases[i].size, cases[i].size},
                              .pad = {1, 1}};
     const kiln_core_machine small = {4, 2, 1 << 15, 1 << 20, 32 << 20},
-                              large = {16, 2, 1 << 15, 1 << 20, 32 << 20};
+                            large = {16, 2, 1 << 15, 1 << 20, 32 << 20};
     assert_int_equal(kiln_winograd_choose(&p, &small), cases[i].v2);
     assert_int_equal(kiln_winograd_choose(&p, &large), cases[i].avx512);
   }
