@@ -189,6 +189,8 @@ kiln__lower_dim kiln__lower_plus(kiln__lowering *l, const kiln__lower_dim *a,
                                  const kiln__lower_dim *b);
 kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim more,
                                   kiln_dim less);
+/* A place that may count from the end, which `size` is; UNKNOWN where it is before the start. */
+kiln_dim kiln__lower_place(kiln__lowering *l, kiln_dim size, int64_t at);
 /* last - index, which is below size: loops that go on go back there. */
 bool kiln__lower_backward(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim last,
                           kiln_dim size, kiln__lower_dim *out);

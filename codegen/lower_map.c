@@ -65,6 +65,13 @@ kiln__lower_dim kiln__lower_moved(kiln__lowering *l, const kiln__lower_dim *inde
   return r;
 }
 
+kiln_dim kiln__lower_place(kiln__lowering *l, kiln_dim size, int64_t at) {
+  kiln_dims *dims = l->fn->dims;
+  if (at >= 0) return at;
+  const kiln_sum sum = kiln_sum_plus(kiln_sum_of(dims, size), kiln_sum_number(at));
+  return kiln_sum_is_natural(dims, sum) ? kiln_sum_dim(dims, sum) : KILN_DIM_UNKNOWN;
+}
+
 kiln__lower_map *kiln__lower_new_map(kiln__lowering *l, int rank) {
   kiln__lower_map *map = KILN_NEW(l->arena, kiln__lower_map);
   map->rank = rank;

@@ -85,15 +85,23 @@ KILN__LOWER(diagflat) {
 
 /* Self, but for elements [start, end) of a dimension, which are the part's at `own`. */
 static int scattered(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int dim,
-                     int64_t start, int64_t end, const kiln__lower_map *own) {
-  const int64_t size = kiln_node_input(node, 0)->type->detail->sizes[dim];
+                     kiln_dim start, kiln_dim count, const kiln__lower_map *own) {
+  kiln_dims *dims = l->fn->dims;
+  const kiln_dim size = kiln__lower_sizes_of(l, kiln_node_input(node, 0)).sizes[dim];
+  const kiln_dim end = kiln_dim_plus(dims, start, count);
   const kiln__lower_dim *at = &map->dims[dim];
   if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  if (start < 0 || end > size) return kiln__lower_refuse(l, KILN_REASON_raises);
-  const int begun = start > 0 ? kiln__lower_side(l, at, start) : 1;
+  if (!kiln_dim_is_known(start) || !kiln_dim_is_known(end))
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  const kiln_sum behind = kiln_sum_minus(kiln_sum_of(dims, size), kiln_sum_of(dims, end));
+  if (!kiln_sum_is_natural(dims, behind)) {
+    const bool numbers = kiln_dim_is_number(size) && kiln_dim_is_number(end);
+    return kiln__lower_refuse(l, numbers ? KILN_REASON_raises : KILN_REASON_dynamic_as_static);
+  }
+  const int begun = start == 0 ? 1 : kiln__lower_side(l, at, start);
   if (begun == 0) return -1;
-  const int ended = begun < 0 ? 1 : end < size ? kiln__lower_side(l, at, end) : -1;
+  const int ended = begun < 0 ? 1 : end == size ? -1 : kiln__lower_side(l, at, end);
   if (ended == 0) return -1;
   return ended > 0 ? kiln__lower_value(l, kiln_node_input(node, 0), map)
                    : kiln__lower_value(l, kiln_node_input(node, 1), own);
@@ -101,21 +109,18 @@ static int scattered(kiln__lowering *l, const kiln_node *node, const kiln__lower
 
 /* select_scatter(self, src, dim, index) */
 KILN__LOWER(select_scatter) {
-  const kiln_dim *sizes = kiln_node_input(node, 0)->type->detail->sizes;
   int64_t index;
   int dim;
   if (!kiln__lower_dimension(l, node, 2, map->rank, &dim) ||
       !kiln__lower_int(l, node, 3, 0, &index))
     return -1;
-  if (!kiln_dim_is_number(sizes[dim])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  if (index < 0) index += sizes[dim];
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
-  return scattered(l, node, map, dim, index, index + 1, own);
+  return scattered(l, node, map, dim, kiln__lower_place(l, s.sizes[dim], index), 1, own);
 }
 /* slice_scatter(self, src, dim, start, end, step): parts of neighbours. */
 KILN__LOWER(slice_scatter) {
-  const kiln_dim *sizes = kiln_node_input(node, 0)->type->detail->sizes;
   const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
   int64_t start, step;
   int dim;
@@ -124,13 +129,14 @@ KILN__LOWER(slice_scatter) {
     return -1;
   if (step != 1 || !src || src->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-  if (!kiln_dim_is_number(sizes[dim]) || !kiln_dim_is_number(src->sizes[dim]))
-    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  if (start < 0) start += sizes[dim];
-  if (start < 0) start = 0;
+  const kiln_dim size = kiln__lower_sizes_of(l, kiln_node_input(node, 0)).sizes[dim];
+  const kiln_dim count = kiln__lower_sizes_of(l, kiln_node_input(node, 1)).sizes[dim];
+  kiln_dim from = kiln__lower_place(l, size, start);
+  if (!kiln_dim_is_known(from) && kiln_dim_is_number(size)) from = 0;
+  if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   kiln__lower_map *own = kiln__lower_copied(l, map);
-  own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, start);
-  return scattered(l, node, map, dim, start, start + src->sizes[dim], own);
+  own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, from);
+  return scattered(l, node, map, dim, from, count, own);
 }
 /* diagonal_scatter(self, src, offset, dim1, dim2) */
 KILN__LOWER(diagonal_scatter) {
@@ -141,7 +147,5 @@ KILN__LOWER(diagonal_scatter) {
   if (rank_of(src) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
   if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  if (!kiln_dim_is_number(src->type->detail->sizes[map->rank - 2]))
-    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   return diagonal(l, src, self, map, a, b, offset);
 }

@@ -150,12 +150,15 @@ ROWS_BEGIN(trace) {
   const kiln_tensor_detail *t = kiln_node_input(node, 0)->type->detail;
   const kiln_dtype dtype = kiln__rows_compute(node);
   const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
-  const bool numbers = kiln_dim_is_number(s.sizes[0]) && kiln_dim_is_number(s.sizes[1]);
-  if (t->rank != 2 || !(numbers || s.sizes[0] == s.sizes[1])) {
-    kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  kiln_dims *dims = l->fn->dims;
+  const kiln_sum rows_less =
+      kiln_sum_minus(kiln_sum_of(dims, s.sizes[1]), kiln_sum_of(dims, s.sizes[0]));
+  const bool by_rows = kiln_sum_is_natural(dims, rows_less);
+  if (t->rank != 2 || !(by_rows || kiln_sum_is_natural(dims, kiln_sum_times(rows_less, -1)))) {
+    kiln__lower_refuse(l, t->rank == 2 ? KILN_REASON_dynamic_as_static : KILN_REASON_types_unknown);
     return;
   }
-  const kiln_dim size = numbers && s.sizes[1] < s.sizes[0] ? s.sizes[1] : s.sizes[0];
+  const kiln_dim size = s.sizes[by_rows ? 0 : 1];
   const int loop = kiln__lower_open(l, KILN_LOOP_reduce, size);
   kiln__lower_map *at = kiln__lower_new_map(l, 2);
   if (loop < 0) return;

@@ -230,19 +230,11 @@ static int read_from(kiln__lowering *l, const kiln_node *node, const kiln__lower
   return read_self(l, node, own);
 }
 
-/* A place that may count from the end, which `size` is; UNKNOWN where it is before the start. */
-static kiln_dim place_in(kiln__lowering *l, kiln_dim size, int64_t at) {
-  kiln_dims *dims = l->fn->dims;
-  if (at >= 0) return at;
-  const kiln_sum sum = kiln_sum_plus(kiln_sum_of(dims, size), kiln_sum_number(at));
-  return kiln_sum_is_natural(dims, sum) ? kiln_sum_dim(dims, sum) : KILN_DIM_UNKNOWN;
-}
-
 KILN__LOWER(select) {
   int dim;
   int64_t index;
   if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &index)) return -1;
-  const kiln_dim at = place_in(l, self_sizes(l, node).sizes[dim], index);
+  const kiln_dim at = kiln__lower_place(l, self_sizes(l, node).sizes[dim], index);
   if (!kiln_dim_is_known(at)) return kiln__lower_refuse(l, KILN_REASON_raises);
   return read_at(l, node, map, dim, at);
 }
@@ -255,7 +247,7 @@ KILN__LOWER(slice) {
     return -1;
   }
   const kiln_dim size = self_sizes(l, node).sizes[dim];
-  kiln_dim from = place_in(l, size, start);
+  kiln_dim from = kiln__lower_place(l, size, start);
   if (!kiln_dim_is_known(from) && kiln_dim_is_number(size)) from = 0;
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   kiln__lower_map *own = kiln__lower_copied(l, map);
@@ -267,7 +259,7 @@ KILN__LOWER(narrow) {
   int dim;
   int64_t start;
   if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &start)) return -1;
-  const kiln_dim from = place_in(l, self_sizes(l, node).sizes[dim], start);
+  const kiln_dim from = kiln__lower_place(l, self_sizes(l, node).sizes[dim], start);
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_raises);
   return read_from(l, node, map, dim, from);
 }
@@ -363,7 +355,7 @@ static int read_part(kiln__lowering *l, const kiln_node *node, const kiln__lower
   if (!ints_arg(l, node, 1, &begins)) return -1;
   if (output > begins.count) return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln_dim from =
-      output == 0 ? 0 : place_in(l, self_sizes(l, node).sizes[dim], begins.at[output - 1]);
+      output == 0 ? 0 : kiln__lower_place(l, self_sizes(l, node).sizes[dim], begins.at[output - 1]);
   if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
   return read_from(l, node, map, dim, from);
 }

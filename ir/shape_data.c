@@ -20,7 +20,18 @@ static void set_requires_grad(const kiln_shape_query *q, kiln_tensor_detail *out
   out->requires_grad = kiln__shape_bool(q, i, &value) ? value : -1;
 }
 
-/* A new row-major tensor of the sizes in argument `arg`. */
+/* A new row-major tensor. */
+static bool give_sizes(kiln_shape_query *q, kiln_dtype dtype, int rank, const kiln_dim *sizes) {
+  kiln_tensor_detail *out = &q->outs[0];
+  out->dtype = (int16_t)dtype;
+  out->undefined = 0;
+  if (out->requires_grad < 0) out->requires_grad = 0;
+  set_device(q, out);
+  set_requires_grad(q, out);
+  kiln__shape_row_major(q, out, rank, sizes);
+  return true;
+}
+/* Of the sizes in argument `arg`. */
 static bool give_new(kiln_shape_query *q, int arg, kiln_dtype dtype) {
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
@@ -29,14 +40,7 @@ static bool give_new(kiln_shape_query *q, int arg, kiln_dtype dtype) {
     if (list.known[i] && list.ints[i] < 0) return false;
     sizes[i] = list.dims[i];
   }
-  kiln_tensor_detail *out = &q->outs[0];
-  out->dtype = (int16_t)dtype;
-  out->undefined = 0;
-  if (out->requires_grad < 0) out->requires_grad = 0;
-  set_device(q, out);
-  set_requires_grad(q, out);
-  kiln__shape_row_major(q, out, list.count, sizes);
-  return true;
+  return give_sizes(q, dtype, list.count, sizes);
 }
 
 /* zeros(size), ones(size), empty(size): the default dtype unless said. full(size, value): that of
@@ -54,6 +58,20 @@ bool kiln__shape_factory(kiln_shape_query *q) {
   }
   q->outs[0].device = KILN_DEVICE_CPU;
   return give_new(q, 0, kiln__shape_dtype(q, dtype));
+}
+
+/* eye(n), eye(n, m). */
+bool kiln__shape_eye(kiln_shape_query *q) {
+  const int columns = kiln__shape_find(q, "m") < 0 ? 0 : 1;
+  kiln_dim sizes[2];
+  for (int i = 0; i < 2; i++) {
+    kiln_sum size;
+    if (!kiln__shape_sum(q, i ? columns : 0, &size) || !kiln_sum_is_natural(q->dims, size))
+      return false;
+    sizes[i] = kiln_sum_dim(q->dims, size);
+  }
+  q->outs[0].device = KILN_DEVICE_CPU;
+  return give_sizes(q, kiln__shape_dtype(q, KILN_DTYPE_F32), 2, sizes);
 }
 
 /* new_zeros(self, size). */
@@ -341,3 +359,28 @@ bool kiln__shape_native_dropout(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, true) &&
          kiln__shape_give(q, 1, KILN_DTYPE_BOOL, self->rank, self->sizes, true);
 }
+
+/* -- What a view shows, copied -- */
+
+/* The view's sizes, row-major. */
+#define COPIED(view)                                           \
+  bool kiln__shape_##view##_copy(kiln_shape_query *q) {        \
+    kiln_tensor_detail *out = &q->outs[0];                     \
+    if (!kiln__shape_##view(q) || out->rank < 0) return false; \
+    kiln__shape_row_major(q, out, out->rank, out->sizes);      \
+    return true;                                               \
+  }
+COPIED(alias)
+COPIED(diagonal)
+COPIED(expand)
+COPIED(narrow)
+COPIED(permute)
+COPIED(view)
+COPIED(select_int)
+COPIED(slice)
+COPIED(squeeze)
+COPIED(squeeze_dims)
+COPIED(t)
+COPIED(transpose)
+COPIED(unfold)
+COPIED(unsqueeze)

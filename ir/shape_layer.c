@@ -179,6 +179,37 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* Self with elements [start, start + count) of a dimension replaced; the guard is asked whether it
+ * has them. */
+static void want_part(const kiln_shape_query *q, kiln_dim size, int64_t start, kiln_sum count) {
+  const kiln_sum all = kiln_sum_of(q->dims, size);
+  kiln_sum first = kiln_sum_number(start);
+  if (start < 0) {
+    kiln_dims_like(q->dims, kiln_sum_number(-start), all);
+    first = kiln_sum_plus(all, first);
+  }
+  kiln_dims_like(q->dims, kiln_sum_plus(first, count), all);
+}
+/* select_scatter(self, src, dim, index) */
+bool kiln__shape_select_scatter(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t index;
+  int dim;
+  if (self && kiln__shape_dim(q, 2, self->rank, &dim) && kiln__shape_int(q, 3, &index) &&
+      index > -INT64_MAX)
+    want_part(q, self->sizes[dim], index, kiln_sum_number(1));
+  return kiln__shape_like(q);
+}
+/* slice_scatter(self, src, dim, start, end, step) */
+bool kiln__shape_slice_scatter(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *src = kiln__shape_ranked(q, 1);
+  int64_t start = 0;
+  int dim;
+  if (self && src && src->rank == self->rank && kiln__shape_dim(q, 2, self->rank, &dim) &&
+      (kiln__shape_is_none(q, 3) || kiln__shape_int(q, 3, &start)) && start > -INT64_MAX)
+    want_part(q, self->sizes[dim], start, kiln_sum_of(q->dims, src->sizes[dim]));
+  return kiln__shape_like(q);
+}
 /* roll(self, shifts, dims): a kernel of all sizes shifts by less than they are. */
 bool kiln__shape_roll(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);

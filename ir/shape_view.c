@@ -430,6 +430,29 @@ bool kiln__shape_squeeze_dims(kiln_shape_query *q) {
   return give(q, &g);
 }
 
+/* -- Diagonals -- */
+
+/* What a diagonal leaves out of a dimension, and the rest of it: UNKNOWN where there may be none.
+ */
+static kiln_dim rest_of(const kiln_shape_query *q, kiln_dim size, int64_t less) {
+  if (less <= 0) return size;
+  if (kiln_dim_is_number(size)) return size > less ? size - less : 0;
+  const kiln_sum all = kiln_sum_of(q->dims, size), left = kiln_sum_number(less);
+  return kiln_dims_prove(q->dims, left, all) ? kiln_sum_dim(q->dims, kiln_sum_minus(all, left))
+                                             : KILN_DIM_UNKNOWN;
+}
+/* The length of a diagonal: of symbols the guard is asked which is the least. */
+static kiln_dim diagonal_length(const kiln_shape_query *q, kiln_dim rows, kiln_dim columns,
+                                int64_t offset) {
+  const kiln_dim a = offset < -INT64_MAX ? KILN_DIM_UNKNOWN : rest_of(q, rows, -offset);
+  const kiln_dim b = rest_of(q, columns, offset);
+  if (!kiln_dim_is_known(a) || !kiln_dim_is_known(b)) return KILN_DIM_UNKNOWN;
+  if (kiln_dim_is_number(a) && kiln_dim_is_number(b)) return a < b ? a : b;
+  const kiln_sum sum_a = kiln_sum_of(q->dims, a), sum_b = kiln_sum_of(q->dims, b);
+  if (kiln_dims_prove(q->dims, sum_a, sum_b)) return a;
+  return kiln_dims_prove(q->dims, sum_b, sum_a) ? b : KILN_DIM_UNKNOWN;
+}
+
 /* diagonal(self, offset, dim1, dim2): the last dimension goes along both. */
 bool kiln__shape_diagonal(kiln_shape_query *q) {
   geometry g;
@@ -439,19 +462,66 @@ bool kiln__shape_diagonal(kiln_shape_query *q) {
       !kiln__shape_dim(q, 2, g.rank, &a) || !kiln__shape_dim(q, 3, g.rank, &b) || a == b) {
     return false;
   }
-  kiln_dim length = offset == 0 && g.sizes[a] == g.sizes[b] ? g.sizes[a] : KILN_DIM_UNKNOWN;
-  if (kiln_dim_is_number(g.sizes[a]) && kiln_dim_is_number(g.sizes[b])) {
-    const int64_t rows = offset < 0 ? g.sizes[a] + offset : g.sizes[a];
-    const int64_t columns = offset > 0 ? g.sizes[b] - offset : g.sizes[b];
-    const int64_t least = rows < columns ? rows : columns;
-    length = least < 0 ? 0 : least;
-  }
+  const kiln_dim length = diagonal_length(q, g.sizes[a], g.sizes[b], offset);
   const kiln_dim stride =
       g.has_strides ? kiln_dim_plus(q->dims, g.strides[a], g.strides[b]) : KILN_DIM_UNKNOWN;
   remove_dim(&g, a > b ? a : b);
   remove_dim(&g, a > b ? b : a);
   insert_dim(&g, g.rank, length, stride);
   return give(q, &g);
+}
+
+/* A new row-major tensor with argument 0's dtype. */
+static bool give_made(kiln_shape_query *q, const geometry *g) {
+  for (int i = 0; i < g->rank; i++)
+    if (!kiln_dim_is_known(g->sizes[i])) return false;
+  kiln_tensor_detail *out = kiln__shape_result(q, 0);
+  out->dtype = kiln__shape_tensor(q, 0)->dtype;
+  kiln__shape_row_major(q, out, g->rank, g->sizes);
+  return true;
+}
+/* The last dimension as the diagonal of a and b. */
+static bool give_embedded(kiln_shape_query *q, geometry *g, int a, int b, int64_t offset) {
+  if (g->rank < 1 || g->rank == KILN_MAX_RANK || a == b || offset < -INT64_MAX) return false;
+  const kiln_sum more = kiln_sum_number(offset < 0 ? -offset : offset);
+  const kiln_sum last = kiln_sum_of(q->dims, g->sizes[g->rank - 1]);
+  const kiln_dim side = kiln_sum_dim(q->dims, kiln_sum_plus(last, more));
+  remove_dim(g, g->rank - 1);
+  insert_dim(g, a < b ? a : b, side, KILN_DIM_UNKNOWN);
+  insert_dim(g, a < b ? b : a, side, KILN_DIM_UNKNOWN);
+  return give_made(q, g);
+}
+/* diag_embed(self, offset, dim1, dim2) */
+bool kiln__shape_diag_embed(kiln_shape_query *q) {
+  geometry g;
+  int64_t offset;
+  int a, b;
+  return self_geometry(q, &g) && kiln__shape_int(q, 1, &offset) &&
+         kiln__shape_dim(q, 2, g.rank + 1, &a) && kiln__shape_dim(q, 3, g.rank + 1, &b) &&
+         give_embedded(q, &g, a, b, offset);
+}
+/* diag(self, diagonal): of a vector a matrix, of a matrix its diagonal. */
+bool kiln__shape_diag(kiln_shape_query *q) {
+  geometry g;
+  int64_t offset;
+  if (!self_geometry(q, &g) || g.rank > 2 || !kiln__shape_int(q, 1, &offset)) return false;
+  if (g.rank < 2) return give_embedded(q, &g, 0, 1, offset);
+  g.sizes[0] = diagonal_length(q, g.sizes[0], g.sizes[1], offset);
+  g.rank = 1;
+  return give_made(q, &g);
+}
+/* diagflat(self, offset), of a vector. */
+bool kiln__shape_diagflat(kiln_shape_query *q) {
+  geometry g;
+  int64_t offset;
+  return self_geometry(q, &g) && g.rank == 1 && kiln__shape_int(q, 1, &offset) &&
+         give_embedded(q, &g, 0, 1, offset);
+}
+/* trace(self): a number, whose loop goes as far as the less of the sizes. */
+bool kiln__shape_trace(kiln_shape_query *q) {
+  geometry g;
+  if (self_geometry(q, &g) && g.rank == 2) (void)diagonal_length(q, g.sizes[0], g.sizes[1], 0);
+  return kiln__shape_reduce_all(q);
 }
 
 /* unfold(self, dim, size, step): windows, of which the last dimension has the elements. */
@@ -464,9 +534,11 @@ bool kiln__shape_unfold(kiln_shape_query *q) {
       !kiln__shape_int(q, 3, &step) || size < 0 || step < 1) {
     return false;
   }
-  const kiln_sum rest = kiln_sum_minus(kiln_sum_of(q->dims, g.sizes[dim]), kiln_sum_number(size));
-  if (!kiln_sum_is_natural(q->dims, rest)) return false;
+  const kiln_sum all = kiln_sum_of(q->dims, g.sizes[dim]);
+  if (!kiln_dims_prove(q->dims, kiln_sum_number(size), all)) return false;
+  const kiln_sum rest = kiln_sum_minus(all, kiln_sum_number(size));
   const kiln_sum windows = kiln_sum_plus(kiln_sum_divided(q->dims, rest, step), kiln_sum_number(1));
+  kiln_dims_like(q->dims, kiln_sum_number(2), windows); /* else nobody knows the order of strides */
   const kiln_dim stride = g.has_strides ? g.strides[dim] : KILN_DIM_UNKNOWN;
   insert_dim(&g, g.rank, size, stride);
   g.sizes[dim] = kiln_sum_dim(q->dims, windows);

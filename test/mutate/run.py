@@ -40,7 +40,7 @@ PATIENCE = 5   # seconds, and ten times what the test takes without a fault
 # Units that take long and have a subject of their own: they see nothing that quicker ones do not.
 APART = {'altered', 'fuzz_replay', 'kernel', 'looks', 'math', 'process', 'workers_threads'}
 MEMORY = 8 << 30  # bytes: a fault may ask for memory for ever
-SLICES = 6     # a slice takes two cores some 3 minutes, most of them to link and to run the tests once
+SLICES = 12    # a slice takes two cores some 2 minutes, most of them to link and to run the tests once
 
 # Where a fault is planted, and how many: files whose mistakes are wrong results or crashes, not slow calls.
 SUBJECTS = {

@@ -54,7 +54,12 @@ static kiln_tensor *close(kiln__composite *r, const kiln_ivalue *args) {
   }
   return result;
 }
-KILN_COMPOSITE(isclose) { return close(r, args); }
+/* In the memory order of a == b. */
+KILN_COMPOSITE(isclose) {
+  kiln_tensor *is_close = close(r, args);
+  if (!is_close) return NULL;
+  return KILN_STEP(r, bitwise_or_inplace, T(KILN_STEP(r, eq, T(SELF), T(ARG(1)))), T(is_close));
+}
 KILN_COMPOSITE(allclose) {
   const kiln_tensor *all = KILN_STEP(r, all, T(close(r, args)));
   *outs = kiln_bool(all && kiln__element_i64(all, 0) != 0);
