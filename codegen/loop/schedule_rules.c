@@ -5,16 +5,11 @@
  * multiplications and additions. */
 #include <math.h>
 #include <stddef.h>
-#include <unistd.h>
 
+#include "base/cpu.h"
 #include "codegen/loop/schedule.h"
 
 /* -- The machine -- */
-
-static int64_t cache_of(int name, int64_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
-}
 
 static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -82,10 +77,10 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
                         .masks = vectors[isa].masks,
                         .pairs = vectors[isa].pairs,
-                        .l1_bytes = cache_of(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
-                        .l2_bytes = cache_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
-                        .l3_bytes = cache_of(_SC_LEVEL3_CACHE_SIZE, 4 << 20),
-                        .line_bytes = cache_of(_SC_LEVEL1_DCACHE_LINESIZE, 64)};
+                        .l1_bytes = kiln_cpu_bytes(KILN_CPU_L1),
+                        .l2_bytes = kiln_cpu_bytes(KILN_CPU_L2),
+                        .l3_bytes = kiln_cpu_bytes(KILN_CPU_L3),
+                        .line_bytes = kiln_cpu_bytes(KILN_CPU_LINE)};
   return override(text, out);
 }
 

@@ -1,10 +1,12 @@
 /* gemm.c: how a matrix product is made (gemm_isa.c makes it): which factor is read in vectors, what
- * is copied first. The choice depends on nothing but sizes and strides, so neither do the bits.
+ * is copied first. The choice depends on nothing but sizes and strides, so neither do the bits;
+ * what is asked for ahead depends on the cache.
  *
  * Threads share a product by its columns, or by its rows where there are few panels of columns;
  * each element is summed by one thread, in the order that the plan of the whole gives. */
 #include "runtime/kernels/heavy/gemm.h"
 
+#include "base/cpu.h"
 #include "base/pool.h"
 #include "runtime/kernels/dispatch.h"
 
@@ -49,6 +51,7 @@ static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item) {
   if (few_rows || few_columns) {
     plan.dot = true;
     plan.swap = few_columns && (!few_rows || g->n < g->m);
+    plan.ahead = (plan.swap ? g->m : g->n) * g->k * (int64_t)item > kiln_cpu_bytes(KILN_CPU_L2);
     return plan;
   }
   if (g->b_col == 1) {

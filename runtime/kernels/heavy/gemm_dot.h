@@ -137,8 +137,9 @@ DOT(dot_4, 4, false)
 
 /* All columns, a few at a time, so that b is read from memory once. m is at most
  * KILN_GEMM_DOT_ROWS. */
-static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scratch) {
-  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS, NEAR_BYTES = 512 << 10 };
+static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
+                           const NAME(dest) * c, T *scratch) {
+  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
       NAME(dot_1),
@@ -159,14 +160,13 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const NAME(dest) * c, T *scr
     a = scratch;
     a_row = g->k;
   }
-  const bool ahead = g->n * g->k * (int64_t)sizeof(T) >= NEAR_BYTES;
   T sums[MAX_ROWS * BLOCK];
   for (int64_t j = 0; j < g->n; j += BLOCK) {
     const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
-      (rows == 1 && ahead ? NAME(dot_1_ahead) : dots[rows - 1])(
+      (rows == 1 && plan->ahead ? NAME(dot_1_ahead) : dots[rows - 1])(
           a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
           sums + i * BLOCK, BLOCK);
       i += rows;

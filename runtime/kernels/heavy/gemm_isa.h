@@ -119,7 +119,7 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g
   }
   if (plan->dot) {
     const NAME(dest) c = NAME(whole)(g, 0);
-    NAME(dot_rows)(g, &c, scratch);
+    NAME(dot_rows)(g, plan, &c, scratch);
     return;
   }
   if (plan->axpy) {
