@@ -3,14 +3,11 @@
 
 #include <stdint.h>
 
-typedef enum kiln_cpu_cache {
-  KILN_CPU_L1, /* of data */
-  KILN_CPU_L2,
-  KILN_CPU_L3,
-  KILN_CPU_LINE,
-  KILN_CPU__COUNT,
-} kiln_cpu_cache;
+/* Bytes of the caches that a core reaches, the first one's for data, and of a line. */
+typedef struct kiln_cpu_caches {
+  int64_t l1, l2, l3, line;
+} kiln_cpu_caches;
 
-/* Bytes of a cache that a core reaches, or of a line; where the system does not tell, what is
- * usual. It is asked once: a virtual machine may take microseconds to answer. Any threads. */
-int64_t kiln_cpu_bytes(kiln_cpu_cache cache);
+/* Where the system does not tell, what is usual. A virtual machine may take microseconds for it:
+ * kiln_env keeps what it told. */
+kiln_cpu_caches kiln_cpu_find_caches(void);

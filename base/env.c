@@ -97,6 +97,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
   KILN_TRY(kiln_env_check_flags(&env.flags));
 
   env.isa = kiln_isa_detect();
+  env.caches = kiln_cpu_find_caches();
   int cap = env.flags.isa - 1; /* "native" is -1 */
   if (cap >= 0 && cap < (int)env.isa) env.isa = (kiln_isa)cap;
 

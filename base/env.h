@@ -3,6 +3,7 @@
  * borrow. */
 #pragma once
 
+#include "base/cpu.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,8 +24,9 @@ typedef struct kiln_env {
   kiln_flags flags;
   uint64_t from_environment, from_options; /* who set a flag: its bit by its place in the table */
   kiln_isa isa;                            /* what this CPU has, capped by the flag */
-  kiln_pool *pool;                         /* retained; NULL: one thread */
-  kiln_timeline *timeline;                 /* NULL: nobody asked for one */
+  kiln_cpu_caches caches;
+  kiln_pool *pool;         /* retained; NULL: one thread */
+  kiln_timeline *timeline; /* NULL: nobody asked for one */
 } kiln_env;
 
 /* Lays the environment variables (NULL: none) and `options` (NULL: none), entries of the same form,

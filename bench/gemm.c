@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/peak.h"
+#include "base/cpu.h"
 #include "runtime/kernels/dispatch.h"
 
 typedef struct shape {
@@ -26,10 +27,11 @@ static const shape shapes[] = {
 typedef struct bench {
   const kiln_dispatch *dispatch;
   bool f64;
+  int64_t l2_bytes;
 } bench;
 
 static void product(const bench *b, const kiln_gemm_args *g, void *scratch) {
-  const kiln_gemm_plan plan = kiln_gemm_make_plan(g, b->f64 ? 8 : 4);
+  const kiln_gemm_plan plan = kiln_gemm_make_plan(g, b->f64 ? 8 : 4, b->l2_bytes);
   const kiln_gemm_args whole = kiln__gemm_planned(g, &plan);
   (b->f64 ? b->dispatch->gemm_f64 : b->dispatch->gemm_f32)(&whole, &plan, scratch);
 }
@@ -41,7 +43,7 @@ static double gflops(const bench *b, shape s, bool transposed) {
   g.b_row = transposed ? 1 : s.n, g.b_col = transposed ? s.k : 1;
   const size_t elements = (size_t)(s.m * s.k + s.k * s.n + s.m * s.n + 192);
   char *memory = aligned_alloc(64, (elements * item + 63) / 64 * 64);
-  void *scratch = aligned_alloc(64, kiln_gemm_make_plan(&g, item).scratch + 64);
+  void *scratch = aligned_alloc(64, kiln_gemm_make_plan(&g, item, 0).scratch + 64);
   if (!memory || !scratch) exit(3);
   for (size_t i = 0; i < elements; i++) {
     const double value = (double)(i * 7919 % 17) / 8 - 1;
@@ -72,7 +74,8 @@ static double gflops(const bench *b, shape s, bool transposed) {
 }
 
 int main(int argc, char **argv) {
-  bench b = {.dispatch = kiln_dispatch_select(kiln_isa_detect())};
+  bench b = {.dispatch = kiln_dispatch_select(kiln_isa_detect()),
+             .l2_bytes = kiln_cpu_find_caches().l2};
   int at = 1;
   for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
     if (!strcmp(argv[at], "--f64")) {

@@ -72,15 +72,16 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
       [KILN_ISA_AVX512] = {16, 32, 1, 0},
       [KILN_ISA_AVX512BF16] = {16, 32, 1, 1},
   };
+  const kiln_cpu_caches caches = kiln_cpu_find_caches();
   *out = (kiln_machine){.lanes = vectors[isa].lanes,
                         .registers = vectors[isa].registers,
                         .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
                         .masks = vectors[isa].masks,
                         .pairs = vectors[isa].pairs,
-                        .l1_bytes = kiln_cpu_bytes(KILN_CPU_L1),
-                        .l2_bytes = kiln_cpu_bytes(KILN_CPU_L2),
-                        .l3_bytes = kiln_cpu_bytes(KILN_CPU_L3),
-                        .line_bytes = kiln_cpu_bytes(KILN_CPU_LINE)};
+                        .l1_bytes = caches.l1,
+                        .l2_bytes = caches.l2,
+                        .l3_bytes = caches.l3,
+                        .line_bytes = caches.line};
   return override(text, out);
 }
 

@@ -6,7 +6,6 @@
  * each element is summed by one thread, in the order that the plan of the whole gives. */
 #include "runtime/kernels/heavy/gemm.h"
 
-#include "base/cpu.h"
 #include "base/pool.h"
 #include "runtime/kernels/dispatch.h"
 
@@ -44,14 +43,14 @@ static bool copies_less_swapped(const kiln_gemm_args *g) {
   return m < n && m * (k + n) < n * k;
 }
 
-static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item) {
+static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_bytes) {
   kiln_gemm_plan plan = {0};
   const bool few_rows = g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
   const bool few_columns = g->n <= KILN_GEMM_DOT_ROWS && g->a_col == 1;
   if (few_rows || few_columns) {
     plan.dot = true;
     plan.swap = few_columns && (!few_rows || g->n < g->m);
-    plan.ahead = (plan.swap ? g->m : g->n) * g->k * (int64_t)item > kiln_cpu_bytes(KILN_CPU_L2);
+    plan.ahead = (plan.swap ? g->m : g->n) * g->k * (int64_t)item > l2_bytes;
     return plan;
   }
   if (g->b_col == 1) {
@@ -77,8 +76,8 @@ static size_t scratch_of(const kiln_gemm_plan *plan, const kiln_gemm_args *args,
   return bytes;
 }
 
-kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item) {
-  kiln_gemm_plan plan = choose(args, item);
+kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item, int64_t l2_bytes) {
+  kiln_gemm_plan plan = choose(args, item, l2_bytes);
   plan.scratch = (scratch_of(&plan, args, item) + 63) / 64 * 64;
   return plan;
 }
@@ -159,7 +158,7 @@ kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_g
   const bool wide = dtype == KILN_DTYPE_F64;
   job j = {.gemm = wide ? call->dispatch->gemm_f64 : call->dispatch->gemm_f32,
            .g = *args,
-           .plan = kiln_gemm_make_plan(args, wide ? 8 : 4),
+           .plan = kiln_gemm_make_plan(args, wide ? 8 : 4, call->env->caches.l2),
            .locate = locate,
            .data = data,
            .item = wide ? 8 : 4};

@@ -46,7 +46,7 @@ typedef struct kiln_gemm_plan {
   bool pack_right; /* the right one too, whatever the number of rows */
   size_t scratch;  /* bytes that a thread wants at a 64-byte boundary */
 } kiln_gemm_plan;
-kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item_size);
+kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item_size, int64_t l2_bytes);
 /* The problem as its plan makes it: A and B exchanged, with all that belongs to them, or as it is.
  */
 kiln_gemm_args kiln__gemm_planned(const kiln_gemm_args *args, const kiln_gemm_plan *plan);

@@ -52,7 +52,7 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
     set(dtype, c, i, value);
     set(dtype, want, i, value);
   }
-  const kiln_gemm_plan plan = kiln_gemm_make_plan(&g, item);
+  const kiln_gemm_plan plan = kiln_gemm_make_plan(&g, item, 1 << 12);
   const kiln_gemm_args whole = kiln__gemm_planned(&g, &plan);
   void *scratch = aligned_alloc(64, plan.scratch + 64);
   assert_non_null(scratch);
