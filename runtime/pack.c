@@ -61,37 +61,46 @@ bool kiln_pack_bytes(const kiln_kernel_pack *pack, size_t *out_bytes) {
   return fits && bytes <= INT64_MAX;
 }
 
-/* `count` rows of one panel, `step` apart, of which `columns` are there. A picture's three planes
- * become pixels. */
-#define COPY_ROWS(type)                                                                        \
-  static void copy_pixels_##type(const type *restrict from, int64_t column, type *restrict to, \
-                                 int64_t count) {                                              \
-    for (int64_t i = 0; i < count; i++)                                                        \
-      for (int64_t j = 0; j < 3; j++) to[3 * i + j] = from[j * column + i];                    \
-  }                                                                                            \
-                                                                                               \
-  static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,       \
-                               int64_t count, int64_t step, int64_t columns) {                 \
-    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel;     \
-    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;            \
-    if (columns == 3 && panel == 3 && step == 1 && column > 1) {                               \
-      copy_pixels_##type(from, column, to, count);                                             \
-      return;                                                                                  \
-    }                                                                                          \
-    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                           \
-      for (int64_t j = 0; j < lead; j++) to[j] = 0;                                            \
-      if (apart != 1) {                                                                        \
-        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                             \
-        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];         \
-        continue;                                                                              \
-      }                                                                                        \
-      if (column == 1) {                                                                       \
-        memcpy(to + lead, from, (size_t)columns * sizeof *to);                                 \
-      } else {                                                                                 \
-        for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];                 \
-      }                                                                                        \
-      for (int64_t j = 0; j < left; j++) to[lead + columns + j] = 0;                           \
-    }                                                                                          \
+/* A picture's three planes become pixels; four of them are three vectors. */
+static void copy_pixels(const uint32_t *restrict from, int64_t column, uint32_t *restrict to,
+                        int64_t count) {
+  typedef uint32_t quad __attribute__((vector_size(16)));
+  typedef quad quad_u __attribute__((aligned(4)));
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, to += 12) {
+    const quad r = *(const quad_u *)(from + i), g = *(const quad_u *)(from + column + i);
+    const quad b = *(const quad_u *)(from + 2 * column + i);
+    const quad rg = __builtin_shuffle(r, g, (quad){0, 4, 0, 1});
+    const quad gb = __builtin_shuffle(g, b, (quad){1, 5, 0, 2});
+    const quad br = __builtin_shuffle(b, r, (quad){2, 7, 0, 3});
+    *(quad_u *)to = __builtin_shuffle(rg, b, (quad){0, 1, 4, 3});
+    *(quad_u *)(to + 4) = __builtin_shuffle(gb, r, (quad){0, 1, 6, 3});
+    *(quad_u *)(to + 8) = __builtin_shuffle(br, g, (quad){0, 1, 7, 3});
+  }
+  for (; i < count; i++, to += 3)
+    for (int64_t j = 0; j < 3; j++) to[j] = from[j * column + i];
+}
+
+/* `count` rows of one panel, `step` apart, of which `columns` are there. */
+#define COPY_ROWS(type)                                                                    \
+  static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,   \
+                               int64_t count, int64_t step, int64_t columns) {             \
+    const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel; \
+    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;        \
+    for (int64_t i = 0; i < count; i++, from += step, to += panel) {                       \
+      for (int64_t j = 0; j < lead; j++) to[j] = 0;                                        \
+      if (apart != 1) {                                                                    \
+        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                         \
+        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];     \
+        continue;                                                                          \
+      }                                                                                    \
+      if (column == 1) {                                                                   \
+        memcpy(to + lead, from, (size_t)columns * sizeof *to);                             \
+      } else {                                                                             \
+        for (int64_t j = 0; j < columns; j++) to[lead + j] = from[j * column];             \
+      }                                                                                    \
+      for (int64_t j = 0; j < left; j++) to[lead + columns + j] = 0;                       \
+    }                                                                                      \
   }
 COPY_ROWS(uint8_t)
 COPY_ROWS(uint16_t)
@@ -148,6 +157,10 @@ static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, 
   if (step == 1 && pack->column > 1 && pack->columns_between == 0 && columns >= FEW_PLANES &&
       count >= FEW_PLANES) {
     turn_rows(pack, from, to, count, columns);
+    return;
+  }
+  if (pack->item_size == 4 && columns == 3 && pack->panel == 3 && step == 1 && pack->column > 1) {
+    copy_pixels(from, pack->column, to, count);
     return;
   }
   switch (pack->item_size) {

@@ -372,6 +372,7 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   const double packed = panel_bytes(nest, load, (int64_t)columns);
   double tiles = 1 / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
+  if (both && m->lanes * kiln_loop_size(load->dtype) >= m->line_bytes) return false;
   for (int d = 0; d < nest->rank; d++)
     if (load->strides[d] == 0) tiles *= (double)kiln_dim_or(nest->extents[d], LONG);
   /* Two panels share half a line, on average, but where all begin with one. */
