@@ -99,10 +99,19 @@ double kiln__schedule_most_iterations(const kiln_loop_fn *fn, kiln_arena *arena)
   return most;
 }
 
+static bool has_symbols(const kiln_loop_nest *nest) {
+  for (int d = 0; d < nest->rank; d++)
+    if (!kiln_dim_is_number(nest->extents[d])) return true;
+  return false;
+}
+
 /* Whether the nest has a small part of what another one of its kernel does: the border of a
- * picture, whose windows are cut. Vectors of it are not worth compiling. */
+ * picture, whose windows are cut. Vectors of it are not worth compiling where single elements take
+ * an eighth of the other's time at most. Nests of symbols compile for longer: there a twelfth of
+ * its iterations is little. */
 static bool is_border(const look *l, double most, kiln_arena *arena) {
-  const double part = 12;
+  const double twelfth = 12, eighth = 8 * (double)l->s->lanes;
+  const double part = has_symbols(l->nest) ? twelfth : eighth;
   return most > 0 && iterations_of(l->fn, l->nest, arena) * part <= most;
 }
 
@@ -212,12 +221,6 @@ static bool has_masks(const kiln_machine *m, kiln_dtype dtype) {
 }
 
 static bool is_half(kiln_dtype dtype) { return kiln_loop_class(dtype) == KILN_LOOP_CLASS_H; }
-
-static bool has_symbols(const kiln_loop_nest *nest) {
-  for (int d = 0; d < nest->rank; d++)
-    if (!kiln_dim_is_number(nest->extents[d])) return true;
-  return false;
-}
 
 /* Iterations of a nest; many, where they are symbols. */
 static int64_t count_iterations(const kiln_loop_nest *nest) {
