@@ -11,9 +11,10 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* -- The product of a panel -- */
 
 /* Tiles in groups of nearly the same size. All of them together bring the next panel, as long as
- * this one, into the second cache. */
+ * this one, into the second cache. `claim`: c lies where the result will be, not in scratch memory.
+ */
 static void multiply_tiles(const kiln_blocked_part *s, const float *v, const float *u, float *c,
-                           int64_t c_row, const float *init, int64_t init_row) {
+                           int64_t c_row, const float *init, int64_t init_row, bool claim) {
   const kiln_blocked_plan *p = s->plan;
   const int64_t groups = (s->tiles + ROWS - 1) / ROWS, step = (PANEL + groups - 1) / groups;
   for (int64_t group = 0; group < groups; group++) {
@@ -23,7 +24,8 @@ static void multiply_tiles(const kiln_blocked_part *s, const float *v, const flo
                             .ahead_step = step,
                             .a = v + from * p->v_row,
                             .b = u,
-                            .ahead = u + s->half * (PANEL + group * step)};
+                            .ahead = u + s->half * (PANEL + group * step),
+                            .claim = claim};
     multiplies[to - from - 1][VECTORS - 1](&f, c + from * c_row, c_row,
                                            init ? init + from * init_row : NULL, init_row);
   }
@@ -70,13 +72,13 @@ static void panel_direct(const kiln_blocked_part *s, int64_t panel) {
   const float *u = s->u + panel * s->half * PANEL;
   float *y = s->y + s->tile * p->y_row + first;
   if (left >= PANEL) {
-    multiply_tiles(s, s->v, u, y, p->y_row, onto(s, y, first), s->add ? p->y_row : 0);
+    multiply_tiles(s, s->v, u, y, p->y_row, onto(s, y, first), s->add ? p->y_row : 0, true);
     return;
   }
   for (int64_t i = 0; i < s->tiles; i++)
     for (int64_t n = 0; n < PANEL; n += LANES)
       *(VU *)(s->m + i * PANEL + n) = some(onto(s, y + i * p->y_row + n, first + n), left - n);
-  multiply_tiles(s, s->v, u, s->m, PANEL, s->m, PANEL);
+  multiply_tiles(s, s->v, u, s->m, PANEL, s->m, PANEL, false);
   for (int64_t i = 0; i < s->tiles; i++)
     for (int64_t n = 0; n < left; n += LANES)
       put(y + i * p->y_row + n, *(const VU *)(s->m + i * PANEL + n), left - n);
@@ -138,7 +140,7 @@ static void panel_strassen(const kiln_blocked_part *s, int64_t panel) {
   const float *u = s->u + panel * 7 * s->half * PANEL;
   for (int64_t position = 0; position < 7; position++, u += s->half * PANEL)
     multiply_tiles(s, s->v + position * plan->v_position, u, s->m + position * plan->m_position,
-                   PANEL, NULL, 0);
+                   PANEL, NULL, 0, false);
   for (int64_t i = 0; i < s->tiles; i++) {
     const int64_t row = (s->tile + i) * 2;
     float *even = s->y + row * p->y_row + first;

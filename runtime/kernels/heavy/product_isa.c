@@ -16,7 +16,7 @@ ALWAYS_INLINE void multiply(const int rows, const int vectors, const tile_factor
           *(const VU *)(init + i * init_row + j * LANES);
     }
   }
-  UNROLL for (int i = 0; i < rows; i++) { /* lines that will be written are on their way */
+  for (int i = 0; f->claim && i < rows; i++) {
     UNROLL for (int j = 0; j * 16 < vectors * LANES; j++)
         __builtin_prefetch(c + i * c_row + j * 16, 1, 3);
   }

@@ -65,6 +65,7 @@ ALWAYS_INLINE void store_part(float *p, lanes_mask n, V v) {
 typedef struct tile_factors {
   int64_t k, a_row, ahead_step;
   const float *a, *b, *ahead;
+  bool claim; /* the lines of c are asked for before the sums */
 } tile_factors;
 
 /* c[rows][vectors] = init[rows][vectors] + a[rows][k] b[k][vectors]; init NULL: zeros. `ahead` is
