@@ -156,18 +156,21 @@ static int best_loop(const kiln_loop_nest *nest, uint32_t own, uint32_t other, b
 }
 
 /* Cycles of a tile for a product of one vector: as many as `ports` sums begin in each, and as many
- * loads; but a panel's vectors come from the second cache, one in each. A row's element is a load
- * for all its vectors, or one for each where it is a vector too. */
-static double cycles_of(int vectors, int rows, int ports, bool both) {
+ * loads; but a panel's vectors come from the second cache, one in each, or from behind it, in `far`
+ * cycles. A row's element is a load for all its vectors, or one for each where it is a vector
+ * too. */
+static double cycles_of(int vectors, int rows, int ports, bool both, double far) {
   const double chains = vectors * rows, loads = vectors + (both ? chains : rows) / ports;
-  return fmax(1.0 / ports, fmax(loads / chains, (double)LATENCY / chains));
+  const double comes = fmax(loads, vectors * far);
+  return fmax(1.0 / ports, fmax(comes / chains, (double)LATENCY / chains));
 }
 
 /* The same of `count` rows, in tiles. */
-static double cycles_of_rows(int vectors, int rows, int64_t count, int ports, bool both) {
+static double cycles_of_rows(int vectors, int rows, int64_t count, int ports, bool both,
+                             double far) {
   const int left = (int)(count % rows);
-  double cycles = (double)(count - left) * cycles_of(vectors, rows, ports, both);
-  if (left) cycles += left * cycles_of(vectors, left, ports, both);
+  double cycles = (double)(count - left) * cycles_of(vectors, rows, ports, both, far);
+  if (left) cycles += left * cycles_of(vectors, left, ports, both, far);
   return cycles;
 }
 
@@ -200,9 +203,10 @@ static int most_rows(int vectors, const kiln_machine *m, bool both) {
 
 /* Of tiles that take as long the one that reads least; `only` so many vectors, if not 0. A last
  * panel that is not full takes as long as the others: 64 columns in vectors of 8 are 4 panels of 2,
- * not 3 of 3. */
+ * not 3 of 3. `bytes`: of one vector in all of a panel's depth. */
 static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kiln_machine *m,
-                             bool both, int only, double *out_cycles) {
+                             bool both, double bytes, int only, double *out_cycles) {
+  enum { FAR_BYTES = 16 }; /* of what is behind the second cache, in a cycle */
   const int64_t vectors = (columns + width - 1) / width;
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
@@ -211,7 +215,8 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
     for (int r = most < rows ? most : (int)rows; r >= 1 && (v == only || !only); r--) {
       const int64_t full = (vectors + v - 1) / v * v;
-      const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both);
+      const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / FAR_BYTES : 0;
+      const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
       const double loads = (double)(v + r) / (v * r);
       if (cycles > least * NEAR || (cycles > least / NEAR && loads >= reads)) continue;
       if (cycles < least) least = cycles;
@@ -226,11 +231,11 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
 /* Panels are as wide as for many rows, where that is about as fast: kernels for different numbers
  * of rows share the packed weights then. All rows in one tile read the weights once. */
 static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
-                            bool both) {
+                            bool both, double bytes) {
   double least, cycles;
-  const int usual = find_shape(columns, LONG, width, m, both, 0, &least).vectors;
-  const tile_shape best = find_shape(columns, rows, width, m, both, 0, &least);
-  const tile_shape same = find_shape(columns, rows, width, m, both, usual, &cycles);
+  const int usual = find_shape(columns, LONG, width, m, both, bytes, 0, &least).vectors;
+  const tile_shape best = find_shape(columns, rows, width, m, both, bytes, 0, &least);
+  const tile_shape same = find_shape(columns, rows, width, m, both, bytes, usual, &cycles);
   return cycles <= least * SHARED && (same.rows == rows || best.rows < rows) ? same : best;
 }
 
@@ -427,9 +432,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   const kiln_dim columns = nest->extents[s.column];
   if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
-  const tile_shape shape =
-      shape_for(columns, s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG), width, m, s.both);
   const kiln_loop_inst *inst = &nest->body.data[s.load];
+  const int64_t rows = s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG);
+  const double bytes = panel_bytes(nest, inst, width);
+  const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes);
   const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
   const bool lies = (inst->strides[s.column] == 1 && !halves) ||
                     (s.is_swapped && inst->strides[s.column] == 2) ||
@@ -523,8 +529,8 @@ static int body_vectors(int64_t columns, int width, const kiln_machine *m) {
   for (int v = 3; v >= 1; v--) {
     const int rows = rows_for(v, m->registers);
     const int64_t left = vectors % v;
-    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports, false) +
-                        (double)left * cycles_of(1, rows, m->ports, false);
+    const double cost = (double)(vectors - left) * cycles_of(v, rows, m->ports, false, 0) +
+                        (double)left * cycles_of(1, rows, m->ports, false, 0);
     if (cost >= least) continue;
     least = cost;
     best = v;
