@@ -26,6 +26,10 @@ bool kiln__shape_is_none(const kiln_shape_query *q, int i);
 bool kiln__shape_sum(const kiln_shape_query *q, int i, kiln_sum *out);
 /* A dimension argument, wrapped. */
 bool kiln__shape_dim(const kiln_shape_query *q, int i, int rank, int *out);
+/* One that has a size: false for a number, which operators take dimension 0 of. */
+static inline bool kiln__shape_sized_dim(const kiln_shape_query *q, int i, int rank, int *out) {
+  return rank > 0 && kiln__shape_dim(q, i, rank, out);
+}
 /* The ints of a list argument, or of one int; KILN_DIM_UNKNOWN and known false where not constant.
  */
 bool kiln__shape_ints(const kiln_shape_query *q, int i, kiln_shape_list *out);

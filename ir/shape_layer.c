@@ -195,7 +195,7 @@ bool kiln__shape_select_scatter(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int64_t index;
   int dim;
-  if (self && kiln__shape_dim(q, 2, self->rank, &dim) && kiln__shape_int(q, 3, &index) &&
+  if (self && kiln__shape_sized_dim(q, 2, self->rank, &dim) && kiln__shape_int(q, 3, &index) &&
       index > -INT64_MAX)
     want_part(q, self->sizes[dim], index, kiln_sum_number(1));
   return kiln__shape_like(q);
@@ -205,7 +205,7 @@ bool kiln__shape_slice_scatter(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *src = kiln__shape_ranked(q, 1);
   int64_t start = 0;
   int dim;
-  if (self && src && src->rank == self->rank && kiln__shape_dim(q, 2, self->rank, &dim) &&
+  if (self && src && src->rank == self->rank && kiln__shape_sized_dim(q, 2, self->rank, &dim) &&
       (kiln__shape_is_none(q, 3) || kiln__shape_int(q, 3, &start)) && start > -INT64_MAX)
     want_part(q, self->sizes[dim], start, kiln_sum_of(q->dims, src->sizes[dim]));
   return kiln__shape_like(q);
@@ -266,8 +266,8 @@ bool kiln__shape_index_select(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);
   int64_t sizes[KILN_MAX_RANK];
   int dim;
-  if (!self || !index || index->rank > 1 || self->rank == 0) return false;
-  if (!kiln__shape_dim(q, 1, self->rank, &dim)) return false;
+  if (!self || !index || index->rank > 1) return false;
+  if (!kiln__shape_sized_dim(q, 1, self->rank, &dim)) return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
   sizes[dim] = index->rank ? index->sizes[0] : 1;
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
@@ -348,7 +348,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   int64_t sizes[KILN_MAX_RANK];
   int dim;
-  if (!self || self->rank == 0 || !kiln__shape_dim(q, 1, self->rank, &dim)) return false;
+  if (!self || !kiln__shape_sized_dim(q, 1, self->rank, &dim)) return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
   if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
   sizes[dim] =
@@ -396,7 +396,7 @@ bool kiln__shape_repeat_interleave(kiln_shape_query *q) {
     sizes[0] = kiln_dim_product(q->dims, numel, times);
     return kiln__shape_give(q, 0, self->dtype, 1, sizes, true);
   }
-  if (!kiln__shape_dim(q, 2, self->rank, &dim)) return false;
+  if (!kiln__shape_sized_dim(q, 2, self->rank, &dim)) return false;
   sizes[dim] = kiln_dim_product(q->dims, sizes[dim], times);
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
@@ -519,7 +519,7 @@ bool kiln__shape_loss(kiln_shape_query *q) {
 bool kiln__shape_rows_of_two(kiln_shape_query *q) {
   const kiln_tensor_detail *a = kiln__shape_ranked(q, 0);
   int dim;
-  return a && a->rank > 0 && kiln__shape_dim(q, 2, a->rank, &dim) && rows_of_two(q, dim, false);
+  return a && kiln__shape_sized_dim(q, 2, a->rank, &dim) && rows_of_two(q, dim, false);
 }
 /* pairwise_distance(a, b, p, eps, keepdim) */
 bool kiln__shape_pairwise_distance(kiln_shape_query *q) {

@@ -143,8 +143,8 @@ bool kiln__shape_diff(kiln_shape_query *q) {
   kiln_dim sizes[KILN_MAX_RANK];
   int64_t n;
   int dim;
-  if (!self || self->rank == 0 || !kiln__shape_int(q, 1, &n) || n < 0 ||
-      !kiln__shape_dim(q, 2, self->rank, &dim) || !kiln__shape_is_none(q, 3) ||
+  if (!self || !kiln__shape_int(q, 1, &n) || n < 0 ||
+      !kiln__shape_sized_dim(q, 2, self->rank, &dim) || !kiln__shape_is_none(q, 3) ||
       !kiln__shape_is_none(q, 4))
     return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];

@@ -14,7 +14,7 @@ typedef struct pieces {
 
 static bool begin(kiln_shape_query *q, int dim_argument, pieces *p) {
   *p = (pieces){.self = kiln__shape_ranked(q, 0)};
-  return p->self && p->self->rank > 0 && kiln__shape_dim(q, dim_argument, p->self->rank, &p->dim) &&
+  return p->self && kiln__shape_sized_dim(q, dim_argument, p->self->rank, &p->dim) &&
          kiln_dim_is_known(p->self->sizes[p->dim]);
 }
 static bool reserve(kiln_shape_query *q, pieces *p, int64_t count) {

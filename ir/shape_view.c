@@ -237,7 +237,7 @@ bool kiln__shape_flatten(kiln_shape_query *q) {
 bool kiln__shape_unflatten(kiln_shape_query *q) {
   geometry self, parts, to = {0};
   int dim;
-  if (!self_geometry(q, &self) || self.rank == 0 || !kiln__shape_dim(q, 1, self.rank, &dim)) {
+  if (!self_geometry(q, &self) || !kiln__shape_sized_dim(q, 1, self.rank, &dim)) {
     return false;
   }
   const geometry one = {.rank = 1, .sizes = {self.sizes[dim]}};
@@ -551,7 +551,7 @@ bool kiln__shape_unfold(kiln_shape_query *q) {
 bool kiln__shape_select_int(kiln_shape_query *q) {
   geometry g;
   int dim;
-  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  if (!self_geometry(q, &g) || !kiln__shape_sized_dim(q, 1, g.rank, &dim)) return false;
   remove_dim(&g, dim);
   return give(q, &g);
 }
@@ -596,7 +596,7 @@ bool kiln__shape_slice(kiln_shape_query *q) {
   geometry g;
   int dim;
   int64_t step = 1, start, end;
-  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  if (!self_geometry(q, &g) || !kiln__shape_sized_dim(q, 1, g.rank, &dim)) return false;
   bool step_known = kiln__shape_int(q, 4, &step);
   if (step_known && step < 1) return false;
   int64_t size = g.sizes[dim];
@@ -618,7 +618,7 @@ bool kiln__shape_narrow(kiln_shape_query *q) {
   geometry g;
   int dim;
   kiln_sum length;
-  if (!self_geometry(q, &g) || g.rank == 0 || !kiln__shape_dim(q, 1, g.rank, &dim)) return false;
+  if (!self_geometry(q, &g) || !kiln__shape_sized_dim(q, 1, g.rank, &dim)) return false;
   const bool known = kiln__shape_sum(q, 3, &length) && kiln_sum_is_natural(q->dims, length);
   g.sizes[dim] = known ? kiln_sum_dim(q->dims, length) : KILN_DIM_UNKNOWN;
   return give(q, &g);
