@@ -27,8 +27,8 @@
 /* Terms of dimensions that are no numbers; those of an expression. */
 enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
 
-/* `mark` of nodes. */
-enum { IS_EFFECT = 1, IS_WRITE = 2 };
+/* `mark` of nodes; and how often each has led to a group that was refused. */
+enum { IS_EFFECT = 1, IS_WRITE = 2, REFUSED = 4, MOST_REFUSED = 8 };
 
 bool kiln_guards_is_checked(const kiln_block *block) {
   const kiln_node *owner = block->owner;
@@ -132,12 +132,23 @@ static void note_made(finder *f, const kiln_node *n) {
   }
 }
 
-/* Takes from `between` what the node reads. */
-static void take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
+/* Takes from `between` what the node reads; false: it has led to too many refusals. */
+static bool take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
   for (int i = 0; i < n->input_count; i++) {
     kiln_node *maker = kiln_node_input(n, i)->node;
-    if (!kiln_map_remove_ptr(&f->between, maker)) continue;
+    if (!kiln_map_find_ptr(&f->between, maker)) continue;
+    f->unproven = maker;
+    if (maker->mark >= REFUSED * MOST_REFUSED) return false;
+    (void)kiln_map_remove_ptr(&f->between, maker);
     kiln_vec_push(f->region.pass->scratch, taken, maker);
+  }
+  return true;
+}
+/* Others may lead through them. */
+static void give_back(finder *f, const kiln_node_vec *taken) {
+  for (int i = 0; i < taken->count; i++) {
+    taken->data[i]->mark += REFUSED;
+    kiln_map_set_ptr(&f->between, taken->data[i], taken->data[i]);
   }
 }
 
@@ -152,14 +163,16 @@ static bool can_be_part(const kiln_node *n) {
 
 /* What leads from the region to the group, in order; false: it holds what cannot be a part. */
 static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken) {
-  take_inputs(f, group, taken);
+  const kiln_node *last = f->unproven;
+  if (!take_inputs(f, group, taken)) return false;
   for (int i = 0; i < taken->count; i++) {
     if (!can_be_part(taken->data[i])) {
       f->unproven = taken->data[i];
       return false;
     }
-    take_inputs(f, taken->data[i], taken);
+    if (!take_inputs(f, taken->data[i], taken)) return false;
   }
+  f->unproven = last;
   const size_t count = (size_t)taken->count;
   if (count) qsort(taken->data, count, sizeof *taken->data, compare_places);
   return true;
@@ -447,6 +460,7 @@ static bool take_check(finder *f, kiln_node *check) {
   good = good && is_decided(f, check) && is_ready_for(f, check) && has_room(&f->region.checks);
   if (!good) {
     for (int i = 0; i < taken.count; i++) (void)kiln_map_remove_ptr(&f->parts, taken.data[i]);
+    give_back(f, &taken);
     go_back(f, before);
     return false;
   }
@@ -551,6 +565,7 @@ static bool extend_region(finder *f, kiln_node *group) {
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
+    give_back(f, &taken);
     go_back(f, before);
     return false;
   }

@@ -89,7 +89,8 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
 
 enum {
   LATENCY = 4 /* of a sum, in cycles */,
-  MOST_VECTORS = 4,
+  USUAL_VECTORS = 4, /* of a tile; more, where nothing else has as little to do */
+  MOST_VECTORS = 7,
   LONG = 512 /* what a symbol is taken for */
 };
 static const double NEAR = 1.02, SHARED = 1.06; /* what takes as long, and what that is worth */
@@ -218,7 +219,8 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
       const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / FAR_BYTES : 0;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
       const double loads = (double)(v + r) / (v * r);
-      if (cycles > least * NEAR || (cycles > least / NEAR && loads >= reads)) continue;
+      const bool is_near = cycles > least / NEAR;
+      if (cycles > least * NEAR || (is_near && (loads >= reads || v > USUAL_VECTORS))) continue;
       if (cycles < least) least = cycles;
       reads = loads;
       best = (tile_shape){v, r};
