@@ -70,12 +70,12 @@ static void copy_pixels(const uint32_t *restrict from, int64_t column, uint32_t 
   for (; i + 4 <= count; i += 4, to += 12) {
     const quad r = *(const quad_u *)(from + i), g = *(const quad_u *)(from + column + i);
     const quad b = *(const quad_u *)(from + 2 * column + i);
-    const quad rg = __builtin_shuffle(r, g, (quad){0, 4, 0, 1});
-    const quad gb = __builtin_shuffle(g, b, (quad){1, 5, 0, 2});
-    const quad br = __builtin_shuffle(b, r, (quad){2, 7, 0, 3});
-    *(quad_u *)to = __builtin_shuffle(rg, b, (quad){0, 1, 4, 3});
-    *(quad_u *)(to + 4) = __builtin_shuffle(gb, r, (quad){0, 1, 6, 3});
-    *(quad_u *)(to + 8) = __builtin_shuffle(br, g, (quad){0, 1, 7, 3});
+    const quad rg = __builtin_shufflevector(r, g, 0, 4, 0, 1);
+    const quad gb = __builtin_shufflevector(g, b, 1, 5, 0, 2);
+    const quad br = __builtin_shufflevector(b, r, 2, 7, 0, 3);
+    *(quad_u *)to = __builtin_shufflevector(rg, b, 0, 1, 4, 3);
+    *(quad_u *)(to + 4) = __builtin_shufflevector(gb, r, 0, 1, 6, 3);
+    *(quad_u *)(to + 8) = __builtin_shufflevector(br, g, 0, 1, 7, 3);
   }
   for (; i < count; i++, to += 3)
     for (int64_t j = 0; j < 3; j++) to[j] = from[j * column + i];

@@ -207,7 +207,7 @@ static int most_rows(int vectors, const kiln_machine *m, bool both) {
  * not 3 of 3. `bytes`: of one vector in all of a panel's depth. */
 static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kiln_machine *m,
                              bool both, double bytes, int only, double *out_cycles) {
-  enum { FAR_BYTES = 16 }; /* of what is behind the second cache, in a cycle */
+  const double far_bytes = 16; /* of what is behind the second cache, in a cycle */
   const int64_t vectors = (columns + width - 1) / width;
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
@@ -216,7 +216,7 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
     for (int r = most < rows ? most : (int)rows; r >= 1 && (v == only || !only); r--) {
       const int64_t full = (vectors + v - 1) / v * v;
-      const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / FAR_BYTES : 0;
+      const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / far_bytes : 0;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
       const double loads = (double)(v + r) / (v * r);
       const bool is_near = cycles > least / NEAR;
