@@ -89,7 +89,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
 
 enum {
   LATENCY = 4 /* of a sum, in cycles */,
-  USUAL_VECTORS = 4, /* of a tile; more, where nothing else has as little to do */
+  USUAL_VECTORS = 4, /* of a tile; of many rows more, where nothing else has as little to do */
   MOST_VECTORS = 7,
   LONG = 512 /* what a symbol is taken for */
 };
@@ -219,8 +219,9 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
       const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / far_bytes : 0;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
       const double loads = (double)(v + r) / (v * r);
-      const bool is_near = cycles > least / NEAR;
-      if (cycles > least * NEAR || (is_near && (loads >= reads || v > USUAL_VECTORS))) continue;
+      const bool is_near = cycles > least / NEAR, wide = v > USUAL_VECTORS;
+      if (cycles > least * NEAR || (is_near && (loads >= reads || wide)) || (wide && rows < 4 * r))
+        continue;
       if (cycles < least) least = cycles;
       reads = loads;
       best = (tile_shape){v, r};

@@ -186,11 +186,12 @@ static void test_windows(void **unused) {
       " %4 = contract f32 %2, %3 over 2\n }\n }\n store f32 b2 + 0 [784, 28, 1], %4\n }\n}\n";
   /* Seven rows: in one tile where a panel comes from behind the second cache, in tiles of 4 and 3,
    * of panels that are all full, where it does not. */
-#define ROWS(depth)                                                                         \
-  "kernel {\n in b0: f32[7, " depth "] [" depth ", 1]\n in b1: f32[512, " depth "] [" depth \
-  ", 1]\n out b2: f32[7, 512] [512, 1]\n nest [7, 512] {\n reduce " depth " {\n"            \
-  " %1 = load f32 b0 + 0 [" depth ", 0, 1]\n %2 = load f32 b1 + 0 [0, " depth ", 1]\n"      \
-  " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [512, 1], %3\n }\n}\n"
+#define ROWS(rows, columns, depth)                                                             \
+  "kernel {\n in b0: f32[" rows ", " depth "] [" depth ", 1]\n in b1: f32[" columns ", " depth \
+  "] [" depth ", 1]\n out b2: f32[" rows ", " columns "] [" columns ", 1]\n nest [" rows       \
+  ", " columns "] {\n reduce " depth " {\n %1 = load f32 b0 + 0 [" depth ", 0, 1]\n"           \
+  " %2 = load f32 b1 + 0 [0, " depth ", 1]\n %3 = contract f32 %1, %2 over 1\n }\n"            \
+  " store f32 b2 + 0 [" columns ", 1], %3\n }\n}\n"
   static const struct {
     const char *kernel, *machine, *wanted;
   } cases[] = {
@@ -211,12 +212,17 @@ static void test_windows(void **unused) {
       {last, "l1=8192,l2=2097152", /* a panel is in the first cache, all of them are not */
        "schedule {\n  nest 0: panel i1 16, pack b1, tile i0 6\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
-      {ROWS("4608"), "lanes=16,registers=32,l2=1048576",
+      {ROWS("7", "512", "4608"), "lanes=16,registers=32,l2=1048576",
        "schedule {\n  nest 0: panel i1 32, pack b1, tile i0 7\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 21\n}\n"},
-      {ROWS("1024"), "lanes=16,registers=32,l2=1048576",
+      {ROWS("7", "512", "1024"), "lanes=16,registers=32,l2=1048576",
        "schedule {\n  nest 0: panel i1 64, pack b1, tile i0 4\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 97\n}\n"},
+      /* Seven vectors are one panel of seven, not two of four; of few rows it would be read often.
+       */
+      {ROWS("196", "112", "480"), "lanes=16,registers=32,l2=1048576",
+       "schedule {\n  nest 0: panel i1 112, pack b1, tile i0 3\n"
+       "  nest 0: vector i1 16, unroll l0 2, parallel i0 i1, grain 207\n}\n"},
       {channel, "l2=524288",
        "schedule {\n  nest 0: panel i2 16, tile i1 6, strip 1\n"
        "  nest 0: vector i2 8, unroll l1 3, parallel i0 i2, grain 4878\n}\n"},
