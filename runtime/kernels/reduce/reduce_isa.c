@@ -35,9 +35,47 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     const A acc = sum;            \
     sum = (A)(STEP);              \
   }
+/* Whole lines of a row into its lanes: one by one. */
+#define EACH_LINE(op, tag, T, A, STEP)     \
+  ({                                       \
+    int64_t at = 0;                        \
+    for (; at + LANES <= n; at += LANES) { \
+      if (ahead) FETCH_AHEAD(T, p + at)    \
+      for (int j = 0; j < LANES; j++) {    \
+        const T x = p[at + j];             \
+        const A acc = lanes[j];            \
+        lanes[j] = (A)(STEP);              \
+      }                                    \
+    }                                      \
+    at;                                    \
+  })
+/* Or with the lanes in registers, where STEP is one of vectors too. */
+#define IN_VECTORS(op, tag, T, A, STEP) NAME(op##_lines, tag)(lanes, p, n, s, ahead)
+#define DEFINE_LINES(op, tag, T, V, VU, STEP)                                                    \
+  static int64_t NAME(op##_lines, tag)(T * lanes, const T *p, int64_t n, T s, bool ahead) {      \
+    enum { WIDTH = sizeof(V) / sizeof(T), COUNT = LANES / WIDTH };                               \
+    V sums[COUNT];                                                                               \
+    int64_t at = 0;                                                                              \
+    (void)s;                                                                                     \
+    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) sums[v] = *(const VU *)(lanes + v * WIDTH); \
+    for (; at + LANES <= n; at += LANES) {                                                       \
+      if (ahead) FETCH_AHEAD(T, p + at)                                                          \
+      KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) {                                         \
+        const V x = *(const VU *)(p + at + v * WIDTH), acc = sums[v];                            \
+        sums[v] = STEP;                                                                          \
+      }                                                                                          \
+    }                                                                                            \
+    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) * (VU *)(lanes + v * WIDTH) = sums[v];      \
+    return at;                                                                                   \
+  }
+DEFINE_LINES(sum, f32, float, kiln_f32v, kiln_f32v_u, acc + x)
+DEFINE_LINES(sum, f64, double, kiln_f64v, kiln_f64v_u, acc + x)
+DEFINE_LINES(sumsq, f32, float, kiln_f32v, kiln_f32v_u, acc + (x - s) * (x - s))
+DEFINE_LINES(sumsq, f64, double, kiln_f64v, kiln_f64v_u, acc + (x - s) * (x - s))
+
 /* acc, x: combine; s: the shift of SUMSQ. order: what of it the result depends on. padded: a
  * neutral lane, folded in, changes no bit, so that short rows are folded as long ones are. */
-#define DEFINE_ROW_OF(op, padded, whole, tag, T, A, neutral, STEP, FOLD)          \
+#define DEFINE_ROW_OF(op, padded, whole, LINES, tag, T, A, neutral, STEP, FOLD)   \
   static A NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) { \
     A lanes[LANES];                                                               \
     (void)s;                                                                      \
@@ -48,14 +86,7 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     if (whole && stride == (int64_t)sizeof(T)) {                                  \
       const T *p = (const T *)src;                                                \
       const bool ahead = n <= AHEAD_BYTES / (int64_t)sizeof(T);                   \
-      for (; i + LANES <= n; i += LANES) {                                        \
-        if (ahead) FETCH_AHEAD(T, p + i)                                          \
-        for (int j = 0; j < LANES; j++) {                                         \
-          const T x = p[i + j];                                                   \
-          const A acc = lanes[j];                                                 \
-          lanes[j] = (A)(STEP);                                                   \
-        }                                                                         \
-      }                                                                           \
+      i = LINES(op, tag, T, A, STEP);                                             \
       for (int j = 0; j < n - i; j++) {                                           \
         const T x = p[i + j];                                                     \
         const A acc = lanes[j];                                                   \
@@ -76,35 +107,44 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     FOLD_LANES(A, FOLD, 1)                                                        \
     return lanes[0];                                                              \
   }
+/* `count` rows that are `apart`, four at once; `s` of a column: its shift. */
+#define ADD_ROWS(T, A, STEP, shift_of)                                            \
+  for (; count >= 4; count -= 4, src += 4 * apart) {                              \
+    const T *p = (const T *)src, *q = (const T *)(src + apart);                   \
+    const T *u = (const T *)(src + 2 * apart), *v = (const T *)(src + 3 * apart); \
+    KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                            \
+      const T s = shift_of;                                                       \
+      A sum = lane[c];                                                            \
+      (void)s;                                                                    \
+      TAKE(T, A, STEP, p[c])                                                      \
+      TAKE(T, A, STEP, q[c])                                                      \
+      TAKE(T, A, STEP, u[c])                                                      \
+      TAKE(T, A, STEP, v[c])                                                      \
+      lane[c] = sum;                                                              \
+    }                                                                             \
+  }                                                                               \
+  for (; count > 0; count--, src += apart) {                                      \
+    const T *p = (const T *)src;                                                  \
+    KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                            \
+      const T s = shift_of;                                                       \
+      A sum = lane[c];                                                            \
+      (void)s;                                                                    \
+      TAKE(T, A, STEP, p[c])                                                      \
+      lane[c] = sum;                                                              \
+    }                                                                             \
+  }
+enum { SHIFTED_sum, SHIFTED_prod = 0, SHIFTED_max = 0, SHIFTED_min = 0 };
+enum { SHIFTED_any, SHIFTED_all = 0, SHIFTED_sumabs = 0, SHIFTED_sumsq = 1 };
 #define DEFINE_COLUMNS_OF(order, op, tag, T, A, neutral, STEP, FOLD)                              \
-  /* A lane of the columns takes `count` rows that are `apart`, four at once; a fresh one begins. \
-   */                                                                                             \
-  static inline __attribute__((always_inline)) void NAME(op##_lane, tag)(                         \
+  /* A lane of the columns takes rows; a fresh one begins. Of no loop's own, for it is long. */   \
+  static __attribute__((noinline)) void NAME(op##_lane, tag)(                                     \
       A *restrict lane, const char *src, int64_t count, int64_t apart, int64_t columns,           \
       const T *shift, bool fresh) {                                                               \
-    for (; count >= 4; count -= 4, src += 4 * apart, fresh = false) {                             \
-      const T *p = (const T *)src, *q = (const T *)(src + apart);                                 \
-      const T *u = (const T *)(src + 2 * apart), *v = (const T *)(src + 3 * apart);               \
-      KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                          \
-        const T s = shift ? shift[c] : (T)0;                                                      \
-        A sum = fresh ? (A)(neutral) : lane[c];                                                   \
-        (void)s;                                                                                  \
-        TAKE(T, A, STEP, p[c])                                                                    \
-        TAKE(T, A, STEP, q[c])                                                                    \
-        TAKE(T, A, STEP, u[c])                                                                    \
-        TAKE(T, A, STEP, v[c])                                                                    \
-        lane[c] = sum;                                                                            \
-      }                                                                                           \
-    }                                                                                             \
-    for (; count > 0; count--, src += apart, fresh = false) {                                     \
-      const T *p = (const T *)src;                                                                \
-      KILN_IVDEP for (int64_t c = 0; c < columns; c++) {                                          \
-        const T s = shift ? shift[c] : (T)0;                                                      \
-        A sum = fresh ? (A)(neutral) : lane[c];                                                   \
-        (void)s;                                                                                  \
-        TAKE(T, A, STEP, p[c])                                                                    \
-        lane[c] = sum;                                                                            \
-      }                                                                                           \
+    for (int64_t c = 0; fresh && c < columns; c++) lane[c] = (A)(neutral);                        \
+    if (SHIFTED_##op && shift) {                                                                  \
+      ADD_ROWS(T, A, STEP, shift[c])                                                              \
+    } else {                                                                                      \
+      ADD_ROWS(T, A, STEP, (T)0)                                                                  \
     }                                                                                             \
   }                                                                                               \
   /* Of `all` lanes, `pitch` from one to the next, those that are used into the first. */         \
@@ -168,10 +208,7 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
           const int64_t count = more < ROWS_AT_ONCE ? more : ROWS_AT_ONCE;                        \
           const char *from = src + (r + j * groups) * row_stride;                                 \
           A *to = lanes + j * pitch;                                                              \
-          if (shift)                                                                              \
-            NAME(op##_lane, tag)(to, from, count, apart, columns, shift, r == k);                 \
-          else                                                                                    \
-            NAME(op##_lane, tag)(to, from, count, apart, columns, NULL, r == k);                  \
+          NAME(op##_lane, tag)(to, from, count, apart, columns, shift, r == k);                   \
         }                                                                                         \
       }                                                                                           \
       NAME(op##_fold, tag)(lanes, used, all, pitch, columns);                                     \
@@ -225,8 +262,8 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     }                                                                                             \
   }
 
-#define DEFINE_REDUCE(order, op, tag, T, A, neutral, STEP, FOLD) \
-  DEFINE_ROW_OF(op, true, true, tag, T, A, neutral, STEP, FOLD)  \
+#define DEFINE_REDUCE(order, op, LINES, tag, T, A, neutral, STEP, FOLD) \
+  DEFINE_ROW_OF(op, true, true, LINES, tag, T, A, neutral, STEP, FOLD)  \
   DEFINE_COLUMNS_OF(order, op, tag, T, A, neutral, STEP, FOLD)
 
 /* The greater (less), x of equal ones; a NaN stays, for bits that are all set are one. Compilers
@@ -240,39 +277,46 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     most.bits |= -(I)(acc != acc);   \
     most.value;                      \
   })
-#define DEFINE_EXTREME(op, tag, T, I, neutral, than)                                        \
-  DEFINE_ROW_OF(op##_apart, true, false, tag, T, T, neutral, EXTREME(T, I, than),           \
-                EXTREME(T, I, than))                                                        \
-  static T NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) {           \
-    if (n > 0 && stride == (int64_t)sizeof(T)) return op##_of_row_##tag((const T *)src, n); \
-    return NAME(op##_apart_row, tag)(src, n, stride, s);                                    \
-  }                                                                                         \
+#define DEFINE_EXTREME(op, tag, T, I, neutral, than)                                         \
+  DEFINE_ROW_OF(op##_apart, true, false, EACH_LINE, tag, T, T, neutral, EXTREME(T, I, than), \
+                EXTREME(T, I, than))                                                         \
+  static T NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) {            \
+    if (n > 0 && stride == (int64_t)sizeof(T)) return op##_of_row_##tag((const T *)src, n);  \
+    return NAME(op##_apart_row, tag)(src, n, stride, s);                                     \
+  }                                                                                          \
   DEFINE_COLUMNS_OF(BUT_ZEROS, op, tag, T, T, neutral, EXTREME(T, I, than), EXTREME(T, I, than))
-#define FLOAT_REDUCE(tag, T, I, FABS)                                                       \
-  DEFINE_REDUCE(IN_ORDER, sum, tag, T, T, 0, acc + x, acc + x)                              \
-  DEFINE_REDUCE(IN_ORDER, prod, tag, T, T, 1, acc *x, acc *x)                               \
-  DEFINE_EXTREME(max, tag, T, I, -INFINITY, >)                                              \
-  DEFINE_EXTREME(min, tag, T, I, INFINITY, <)                                               \
-  DEFINE_REDUCE(IN_ORDER, sumsq, tag, T, T, 0, acc + (x - s) * (x - s), acc + x)            \
-  DEFINE_REDUCE(IN_ORDER, sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                     \
-  DEFINE_REDUCE(ANY_ORDER, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
-  DEFINE_REDUCE(ANY_ORDER, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+#define FLOAT_REDUCE(tag, T, I, FABS)                                                        \
+  DEFINE_REDUCE(IN_ORDER, sum, IN_VECTORS, tag, T, T, 0, acc + x, acc + x)                   \
+  DEFINE_REDUCE(IN_ORDER, prod, EACH_LINE, tag, T, T, 1, acc *x, acc *x)                     \
+  DEFINE_EXTREME(max, tag, T, I, -INFINITY, >)                                               \
+  DEFINE_EXTREME(min, tag, T, I, INFINITY, <)                                                \
+  DEFINE_REDUCE(IN_ORDER, sumsq, IN_VECTORS, tag, T, T, 0, acc + (x - s) * (x - s), acc + x) \
+  DEFINE_REDUCE(IN_ORDER, sumabs, EACH_LINE, tag, T, T, 0, acc + FABS(x), acc + x)           \
+  DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, tag, T, T, 0, (acc != 0) | (x != 0),              \
+                (acc != 0) | (x != 0))                                                       \
+  DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, tag, T, T, 1, (acc != 0) & (x != 0),              \
+                (acc != 0) & (x != 0))
 FLOAT_REDUCE(f32, float, int32_t, fabsf)
 FLOAT_REDUCE(f64, double, int64_t, fabs)
 
-#define INT_REDUCE(tag, T, U, least, greatest)                                              \
-  DEFINE_REDUCE(ANY_ORDER, sum, tag, T, T, 0, (U)acc + (U)x, (U)acc + (U)x)                 \
-  DEFINE_REDUCE(ANY_ORDER, prod, tag, T, T, 1, (U)acc *(U)x, (U)acc *(U)x)                  \
-  DEFINE_REDUCE(ANY_ORDER, max, tag, T, T, least, acc > x ? acc : x, acc > x ? acc : x)     \
-  DEFINE_REDUCE(ANY_ORDER, min, tag, T, T, greatest, acc < x ? acc : x, acc < x ? acc : x)  \
-  DEFINE_REDUCE(ANY_ORDER, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
-  DEFINE_REDUCE(ANY_ORDER, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+#define INT_REDUCE(tag, T, U, least, greatest)                                                     \
+  DEFINE_REDUCE(ANY_ORDER, sum, EACH_LINE, tag, T, T, 0, (U)acc + (U)x, (U)acc + (U)x)             \
+  DEFINE_REDUCE(ANY_ORDER, prod, EACH_LINE, tag, T, T, 1, (U)acc *(U)x, (U)acc *(U)x)              \
+  DEFINE_REDUCE(ANY_ORDER, max, EACH_LINE, tag, T, T, least, acc > x ? acc : x, acc > x ? acc : x) \
+  DEFINE_REDUCE(ANY_ORDER, min, EACH_LINE, tag, T, T, greatest, acc < x ? acc : x,                 \
+                acc < x ? acc : x)                                                                 \
+  DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, tag, T, T, 0, (acc != 0) | (x != 0),                    \
+                (acc != 0) | (x != 0))                                                             \
+  DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, tag, T, T, 1, (acc != 0) & (x != 0),                    \
+                (acc != 0) & (x != 0))
 INT_REDUCE(i32, int32_t, uint32_t, INT32_MIN, INT32_MAX)
 INT_REDUCE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
 
 /* Any byte but 0 is true, as a file may have it. */
-DEFINE_REDUCE(ANY_ORDER, any, b8, uint8_t, uint8_t, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0))
-DEFINE_REDUCE(ANY_ORDER, all, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, b8, uint8_t, uint8_t, 0, (acc != 0) | (x != 0),
+              (acc != 0) | (x != 0))
+DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0),
+              (acc != 0) & (x != 0))
 
 /* A plain product of complex numbers. */
 #define COMPLEX_MUL(T)                                                        \
@@ -282,8 +326,8 @@ DEFINE_REDUCE(ANY_ORDER, all, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0), (a
     __imag__ product = __real__ acc * __imag__ x + __imag__ acc * __real__ x; \
     product;                                                                  \
   })
-#define DEFINE_COMPLEX(order, op, tag, T, neutral, STEP, FOLD)   \
-  DEFINE_ROW_OF(op, false, true, tag, T, T, neutral, STEP, FOLD) \
+#define DEFINE_COMPLEX(order, op, tag, T, neutral, STEP, FOLD)              \
+  DEFINE_ROW_OF(op, false, true, EACH_LINE, tag, T, T, neutral, STEP, FOLD) \
   DEFINE_COLUMNS_OF(order, op, tag, T, T, neutral, STEP, FOLD)
 #define COMPLEX_REDUCE(tag, T)                                                            \
   DEFINE_COMPLEX(IN_ORDER, sum, tag, T, 0, acc + x, acc + x)                              \
