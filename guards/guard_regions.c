@@ -137,8 +137,10 @@ static bool take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
   for (int i = 0; i < n->input_count; i++) {
     kiln_node *maker = kiln_node_input(n, i)->node;
     if (!kiln_map_find_ptr(&f->between, maker)) continue;
-    f->unproven = maker;
-    if (maker->mark >= REFUSED * MOST_REFUSED) return false;
+    if (maker->mark >= REFUSED * MOST_REFUSED) {
+      f->unproven = maker;
+      return false;
+    }
     (void)kiln_map_remove_ptr(&f->between, maker);
     kiln_vec_push(f->region.pass->scratch, taken, maker);
   }
@@ -163,7 +165,6 @@ static bool can_be_part(const kiln_node *n) {
 
 /* What leads from the region to the group, in order; false: it holds what cannot be a part. */
 static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken) {
-  const kiln_node *last = f->unproven;
   if (!take_inputs(f, group, taken)) return false;
   for (int i = 0; i < taken->count; i++) {
     if (!can_be_part(taken->data[i])) {
@@ -172,7 +173,6 @@ static bool take_between(finder *f, const kiln_node *group, kiln_node_vec *taken
     }
     if (!take_inputs(f, taken->data[i], taken)) return false;
   }
-  f->unproven = last;
   const size_t count = (size_t)taken->count;
   if (count) qsort(taken->data, count, sizeof *taken->data, compare_places);
   return true;
