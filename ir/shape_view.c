@@ -475,10 +475,7 @@ bool kiln__shape_diagonal(kiln_shape_query *q) {
 static bool give_made(kiln_shape_query *q, const geometry *g) {
   for (int i = 0; i < g->rank; i++)
     if (!kiln_dim_is_known(g->sizes[i])) return false;
-  kiln_tensor_detail *out = kiln__shape_result(q, 0);
-  out->dtype = kiln__shape_tensor(q, 0)->dtype;
-  kiln__shape_row_major(q, out, g->rank, g->sizes);
-  return true;
+  return kiln__shape_give(q, 0, kiln__shape_tensor(q, 0)->dtype, g->rank, g->sizes, true);
 }
 /* The last dimension as the diagonal of a and b. */
 static bool give_embedded(kiln_shape_query *q, geometry *g, int a, int b, int64_t offset) {
