@@ -68,10 +68,6 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) * (VU *)(lanes + v * WIDTH) = sums[v];      \
     return at;                                                                                   \
   }
-DEFINE_LINES(sum, f32, float, kiln_f32v, kiln_f32v_u, acc + x)
-DEFINE_LINES(sum, f64, double, kiln_f64v, kiln_f64v_u, acc + x)
-DEFINE_LINES(sumsq, f32, float, kiln_f32v, kiln_f32v_u, acc + (x - s) * (x - s))
-DEFINE_LINES(sumsq, f64, double, kiln_f64v, kiln_f64v_u, acc + (x - s) * (x - s))
 
 /* acc, x: combine; s: the shift of SUMSQ. order: what of it the result depends on. padded: a
  * neutral lane, folded in, changes no bit, so that short rows are folded as long ones are. */
@@ -262,9 +258,14 @@ enum { SHIFTED_any, SHIFTED_all = 0, SHIFTED_sumabs = 0, SHIFTED_sumsq = 1 };
     }                                                                                             \
   }
 
-#define DEFINE_REDUCE(order, op, LINES, tag, T, A, neutral, STEP, FOLD) \
-  DEFINE_ROW_OF(op, true, true, LINES, tag, T, A, neutral, STEP, FOLD)  \
+#define DEFINE_REDUCE(order, op, tag, T, A, neutral, STEP, FOLD)           \
+  DEFINE_ROW_OF(op, true, true, EACH_LINE, tag, T, A, neutral, STEP, FOLD) \
   DEFINE_COLUMNS_OF(order, op, tag, T, A, neutral, STEP, FOLD)
+/* STEP is one of vectors too. */
+#define DEFINE_IN_VECTORS(order, op, tag, T, V, neutral, STEP, FOLD)        \
+  DEFINE_LINES(op, tag, T, V, V##_u, STEP)                                  \
+  DEFINE_ROW_OF(op, true, true, IN_VECTORS, tag, T, T, neutral, STEP, FOLD) \
+  DEFINE_COLUMNS_OF(order, op, tag, T, T, neutral, STEP, FOLD)
 
 /* The greater (less), x of equal ones; a NaN stays, for bits that are all set are one. Compilers
  * make vectors of it, and none of two selections. */
@@ -285,38 +286,31 @@ enum { SHIFTED_any, SHIFTED_all = 0, SHIFTED_sumabs = 0, SHIFTED_sumsq = 1 };
     return NAME(op##_apart_row, tag)(src, n, stride, s);                                     \
   }                                                                                          \
   DEFINE_COLUMNS_OF(BUT_ZEROS, op, tag, T, T, neutral, EXTREME(T, I, than), EXTREME(T, I, than))
-#define FLOAT_REDUCE(tag, T, I, FABS)                                                        \
-  DEFINE_REDUCE(IN_ORDER, sum, IN_VECTORS, tag, T, T, 0, acc + x, acc + x)                   \
-  DEFINE_REDUCE(IN_ORDER, prod, EACH_LINE, tag, T, T, 1, acc *x, acc *x)                     \
-  DEFINE_EXTREME(max, tag, T, I, -INFINITY, >)                                               \
-  DEFINE_EXTREME(min, tag, T, I, INFINITY, <)                                                \
-  DEFINE_REDUCE(IN_ORDER, sumsq, IN_VECTORS, tag, T, T, 0, acc + (x - s) * (x - s), acc + x) \
-  DEFINE_REDUCE(IN_ORDER, sumabs, EACH_LINE, tag, T, T, 0, acc + FABS(x), acc + x)           \
-  DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, tag, T, T, 0, (acc != 0) | (x != 0),              \
-                (acc != 0) | (x != 0))                                                       \
-  DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, tag, T, T, 1, (acc != 0) & (x != 0),              \
-                (acc != 0) & (x != 0))
-FLOAT_REDUCE(f32, float, int32_t, fabsf)
-FLOAT_REDUCE(f64, double, int64_t, fabs)
+#define FLOAT_REDUCE(tag, T, I, V, FABS)                                                    \
+  DEFINE_IN_VECTORS(IN_ORDER, sum, tag, T, V, 0, acc + x, acc + x)                          \
+  DEFINE_REDUCE(IN_ORDER, prod, tag, T, T, 1, acc *x, acc *x)                               \
+  DEFINE_EXTREME(max, tag, T, I, -INFINITY, >)                                              \
+  DEFINE_EXTREME(min, tag, T, I, INFINITY, <)                                               \
+  DEFINE_IN_VECTORS(IN_ORDER, sumsq, tag, T, V, 0, acc + (x - s) * (x - s), acc + x)        \
+  DEFINE_REDUCE(IN_ORDER, sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                     \
+  DEFINE_REDUCE(ANY_ORDER, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
+  DEFINE_REDUCE(ANY_ORDER, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
+FLOAT_REDUCE(f32, float, int32_t, kiln_f32v, fabsf)
+FLOAT_REDUCE(f64, double, int64_t, kiln_f64v, fabs)
 
-#define INT_REDUCE(tag, T, U, least, greatest)                                                     \
-  DEFINE_REDUCE(ANY_ORDER, sum, EACH_LINE, tag, T, T, 0, (U)acc + (U)x, (U)acc + (U)x)             \
-  DEFINE_REDUCE(ANY_ORDER, prod, EACH_LINE, tag, T, T, 1, (U)acc *(U)x, (U)acc *(U)x)              \
-  DEFINE_REDUCE(ANY_ORDER, max, EACH_LINE, tag, T, T, least, acc > x ? acc : x, acc > x ? acc : x) \
-  DEFINE_REDUCE(ANY_ORDER, min, EACH_LINE, tag, T, T, greatest, acc < x ? acc : x,                 \
-                acc < x ? acc : x)                                                                 \
-  DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, tag, T, T, 0, (acc != 0) | (x != 0),                    \
-                (acc != 0) | (x != 0))                                                             \
-  DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, tag, T, T, 1, (acc != 0) & (x != 0),                    \
-                (acc != 0) & (x != 0))
+#define INT_REDUCE(tag, T, U, least, greatest)                                              \
+  DEFINE_REDUCE(ANY_ORDER, sum, tag, T, T, 0, (U)acc + (U)x, (U)acc + (U)x)                 \
+  DEFINE_REDUCE(ANY_ORDER, prod, tag, T, T, 1, (U)acc *(U)x, (U)acc *(U)x)                  \
+  DEFINE_REDUCE(ANY_ORDER, max, tag, T, T, least, acc > x ? acc : x, acc > x ? acc : x)     \
+  DEFINE_REDUCE(ANY_ORDER, min, tag, T, T, greatest, acc < x ? acc : x, acc < x ? acc : x)  \
+  DEFINE_REDUCE(ANY_ORDER, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
+  DEFINE_REDUCE(ANY_ORDER, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
 INT_REDUCE(i32, int32_t, uint32_t, INT32_MIN, INT32_MAX)
 INT_REDUCE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
 
 /* Any byte but 0 is true, as a file may have it. */
-DEFINE_REDUCE(ANY_ORDER, any, EACH_LINE, b8, uint8_t, uint8_t, 0, (acc != 0) | (x != 0),
-              (acc != 0) | (x != 0))
-DEFINE_REDUCE(ANY_ORDER, all, EACH_LINE, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0),
-              (acc != 0) & (x != 0))
+DEFINE_REDUCE(ANY_ORDER, any, b8, uint8_t, uint8_t, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0))
+DEFINE_REDUCE(ANY_ORDER, all, b8, uint8_t, uint8_t, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
 
 /* A plain product of complex numbers. */
 #define COMPLEX_MUL(T)                                                        \
