@@ -21,7 +21,7 @@ static const struct {
   size_t offset;
   bool is_wide;
 } words[] = {
-    {"lanes", 1, KILN_LOOP_LANES / 2, offsetof(kiln_machine, lanes), false},
+    {"lanes", 1, KILN_LOOP_LANES / 4, offsetof(kiln_machine, lanes), false},
     {"registers", 1, 64, offsetof(kiln_machine, registers), false},
     {"ports", 1, 8, offsetof(kiln_machine, ports), false},
     {"masks", 0, 8, offsetof(kiln_machine, masks), false},

@@ -322,18 +322,21 @@ static void narrow_vectors(const look *l, const step *s) {
 
 /* Functions that wait for each other leave a CPU idle, for one vector's instructions are more than
  * it looks ahead: the steps are of several registers then, two where a call has MANY elements and
- * four from four times as many on. Each register compiles as long as one more body does. Where
- * masks cost nothing (AVX-512) registers are wider, and no measurement says so: none are. */
+ * four from four times as many on, or where one kernel serves every size. Each register compiles as
+ * long as one more body does. A row of unknown length may be less than one register. */
 static void widen_vectors(const look *l, const step *s) {
   const kiln_loop_nest *nest = l->nest;
   const kiln_dim extent = nest->extents[nest->rank - 1];
-  const int64_t count = count_iterations(nest);
-  const int bodies = 2 * (s->functions + s->count / TWICE);
-  if (s->in_turn < 2 || !s->masked || l->m->masks == 1 || has_symbols(nest)) return;
-  for (int by = 2; by <= 4 && count >= (int64_t)MANY * by * by / 4 && bodies * by <= BODIES;
+  const bool number = kiln_dim_is_number(extent), symbols = has_symbols(nest);
+  const int64_t count = symbols ? INT64_MAX : count_iterations(nest);
+  const int bodies = (symbols ? 1 : 2) * (s->functions + s->count / TWICE);
+  const int most = symbols ? BODIES / 2 : BODIES;
+  if (s->in_turn < 2 || !s->masked || (!number && nest->rank > 1)) return;
+  for (int by = 2; by <= 4 && count >= (int64_t)MANY * by * by / 4 && bodies * by <= most;
        by *= 2) {
     const int lanes = 2 * l->s->lanes;
-    if (lanes > KILN_LOOP_LANES || (extent % lanes != 0 && extent < 16 * lanes)) return;
+    if (lanes > KILN_LOOP_LANES) return;
+    if (number && extent % lanes != 0 && extent < 16 * lanes) return;
     l->s->lanes = lanes;
   }
 }

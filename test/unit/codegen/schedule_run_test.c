@@ -76,7 +76,7 @@ static void test_refused(void **unused) {
       {copy, "vector i3 8", "no loop i3"},
       {copy, "vector i2 3", "vectors of 3"},
       {copy, "vector i2 0", "vectors of 0"},
-      {copy, "vector i2 64", "64 is too large"},
+      {copy, "vector i2 128", "128 is too large"},
       {copy, "vector i2", "no number"},
       {copy, "vector b0 8", "a loop of the nest, or 'l'"},
       {copy, "vector l 8", "the body, which has no loops"},
@@ -272,7 +272,7 @@ static void test_rules_of_rows(void **unused) {
 }
 
 /* Two functions, beside each other or the one of the other: large calls gain what more bodies, and
- * wider ones for what waits, take to compile. */
+ * wider ones for what waits, take to compile; so do kernels that serve calls of every size. */
 #define FUNCTIONS(count, second)                                                     \
   "kernel {\n in b0: f32[" count "] [1]\n out b1: f32[" count "] [1]\n nest [" count \
   "] {\n %0 = load f32 b0 + 0 [1]\n %1 = exp f32 %0\n %2 = tanh f32 " second         \
@@ -280,6 +280,11 @@ static void test_rules_of_rows(void **unused) {
 
 static void test_rules_of_functions(void **unused) {
   (void)unused;
+  static const char outer[] = /* a row plus a column, of any sizes */
+      "kernel {\n in b0: f32[s0] [1]\n in b1: f32[s1] [1]\n out b2: f32[s0, s1] [s1, 1]\n"
+      " nest [s0, s1] {\n %0 = load f32 b0 + 0 [1, 0]\n %1 = load f32 b1 + 0 [0, 1]\n"
+      " %2 = add f32 %0, %1\n %3 = exp f32 %2\n %4 = tanh f32 %3\n store f32 b2 + 0 [s1, 1], %4\n"
+      " }\n}\n";
   static const rule_case cases[] = {
       {FUNCTIONS("16383", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
       {FUNCTIONS("16384", "%0"), KILN_ISA_AVX2, "",
@@ -291,10 +296,15 @@ static void test_rules_of_functions(void **unused) {
        "vector i0 16, unroll i0 1, parallel i0, grain 1156"},
       {FUNCTIONS("65536", "%1"), KILN_ISA_AVX2, "",
        "vector i0 32, unroll i0 1, parallel i0, grain 1156"},
-      {FUNCTIONS("s0", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("s0", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("s0", "%1"), KILN_ISA_AVX2, "", "vector i0 32, parallel i0, grain 1156"},
       {FUNCTIONS("65536", "%1"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1075"},
+      {FUNCTIONS("16384", "%1"), KILN_ISA_AVX512, "",
+       "vector i0 32, unroll i0 1, parallel i0, grain 2312"},
       {FUNCTIONS("65536", "%1"), KILN_ISA_AVX512, "",
-       "vector i0 16, unroll i0 1, parallel i0, grain 2312"},
+       "vector i0 64, unroll i0 1, parallel i0, grain 2312"},
+      {FUNCTIONS("s0", "%1"), KILN_ISA_AVX512, "", "vector i0 64, parallel i0, grain 2312"},
+      {outer, KILN_ISA_AVX512, "", "vector i1 16, parallel i0, grain 2247"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
 }

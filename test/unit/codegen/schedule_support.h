@@ -25,7 +25,7 @@ static inline void draw_words(uint64_t *seed, const kiln_loop_nest *nest, kiln_a
     s->panel_loop = last;
     s->panel = 1 + random_below(seed, 40);
   }
-  s->lanes = 1 << random_below(seed, 6);
+  s->lanes = 1 << random_below(seed, 7);
   s->vector_loop = s->panel ? s->panel_loop : s->body_count ? -1 : last;
   if (!s->panel && loops > 0 && random_below(seed, 2)) s->vector_loop = -1;
   if (s->vector_loop < 0 && loops == 0) s->lanes = 0;
