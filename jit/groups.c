@@ -324,7 +324,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
                       .shape = kernel->shape,
                       .runs = info->runs};
   if (info->is_heavy) {
-    info->heavy.slot = &info->packs[0];
+    KILN_CHECK(info->heavy.pack.form < KILN_GROUP_PACKS);
+    info->heavy.slots = info->packs;
     out->heavy = &info->heavy;
   }
   KILN_TRY(describe_packs(node, graph, info, arena, out));

@@ -69,6 +69,9 @@ static const kiln_node *find_heavy(const kiln_graph *body) {
              : NULL;
 }
 
+/* What stands for sizes that are symbols, where the choice asks for them. */
+enum { SYMBOL_SIDE = 28, SYMBOL_ROWS = 32 };
+
 /* -- By Winograd's kernels -- */
 
 static bool read_padding(const kiln_ir_value *v, int64_t *out) {
@@ -90,23 +93,27 @@ static bool has_unit_steps(const kiln_node *n, int64_t *out_padding) {
          read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), out_padding);
 }
 
-/* Whether it is a convolution of square windows of so many taps. */
+/* Whether it is a convolution of square windows of so many taps, and how many channels it has is
+ * known. */
 static bool has_windows(const kiln_node *n, int taps, int64_t *out_padding) {
-  const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
-  if (!has_unit_steps(n, out_padding) || !is_complete(x) || !is_complete(n->outputs[0]) ||
-      x->type->detail->rank != 4 || w->type->detail->rank != 4)
-    return false;
-  const kiln_dim *sizes = w->type->detail->sizes + 2;
-  return sizes[0] == taps && sizes[1] == taps;
+  const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
+  const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
+  const kiln_tensor_detail *y = n->outputs[0]->type->detail;
+  return has_unit_steps(n, out_padding) && x->rank == 4 && w->rank == 4 && w->sizes[2] == taps &&
+         w->sizes[3] == taps && x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];
 }
 static bool is_channels_last(const kiln_ir_value *v) {
   return v->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST;
 }
 
+/* Of images of any size the channels, outputs and padding alone. */
 static kiln_winograd windows_of(const kiln_node *conv, const int64_t *padding) {
   const kiln_tensor_detail *x = kiln_node_input(conv, 0)->type->detail;
   const kiln_tensor_detail *y = conv->outputs[0]->type->detail;
   int64_t in[4], out[4];
+  if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0]))
+    return (kiln_winograd){
+        .channels = x->sizes[1], .outputs = y->sizes[1], .pad = {padding[0], padding[1]}};
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, 4, x->sizes, in);
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, 4, y->sizes, out);
   return (kiln_winograd){.batch = y->sizes[0],
@@ -128,7 +135,9 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
       !is_channels_last(kiln_node_input(n, 0)) || !is_channels_last(kiln_graph_output(body, 0)))
     return false;
   out->winograd = windows_of(n, padding);
-  const kiln_winograd_form form = kiln_winograd_choose(&out->winograd, &out->machine);
+  kiln_winograd problem = out->winograd;
+  if (problem.batch == 0) problem.batch = 1, problem.out[0] = problem.out[1] = SYMBOL_SIDE;
+  const kiln_winograd_form form = kiln_winograd_choose(&problem, &out->machine);
   if (form == KILN_WINOGRAD_NONE) return false;
   const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
   out->pack.transform = KILN_TRANSFORM_WINOGRAD;
@@ -141,8 +150,6 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
 }
 
 /* -- In blocks -- */
-
-enum { SYMBOL_ROWS = 32 /* what rows stand for whose number is a symbol */ };
 
 /* Rows that are equally far apart and do not overlap, in the order of dimensions `order`, the last
  * of which is the columns and contiguous. */
@@ -201,10 +208,13 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   if (h->blocked.depth < 1 || h->blocked.outputs < 1) return false;
   if (!is_complete(kiln_node_input(n, 0)) || !is_complete(kiln_graph_output(body, 0))) {
     kiln_dims *dims = kiln_type_table_dims(body->types);
+    const int last = in_order[x->rank - 1];
+    const bool dense = conv ? is_channels_last(kiln_node_input(n, 0)) &&
+                                  is_channels_last(kiln_graph_output(body, 0))
+                            : kiln__is_dense(dims, x) && kiln__is_dense(dims, y);
     h->blocked.x_row = h->blocked.depth;
     h->blocked.y_row = h->blocked.outputs;
-    if (conv || !kiln__is_dense(dims, x) || !kiln__is_dense(dims, y) ||
-        x->sizes[x->rank - 1] != h->blocked.depth || y->sizes[y->rank - 1] != h->blocked.outputs)
+    if (!dense || x->sizes[last] != h->blocked.depth || y->sizes[last] != h->blocked.outputs)
       return false;
   } else if (!read_rows(x, in_order, &h->blocked.rows, &h->blocked.x_row) ||
              !read_rows(y, out_order, &out_rows, &h->blocked.y_row) ||
@@ -339,6 +349,8 @@ bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {
 }
 
 const char *kiln__heavy_name(const kiln_group_heavy *h, kiln_arena *arena) {
+  if (h->pack.transform == KILN_TRANSFORM_WINOGRAD && h->winograd.batch == 0)
+    return "by Winograd's F2 or F4";
   if (h->pack.transform == KILN_TRANSFORM_WINOGRAD)
     return kiln_arena_printf(arena, "by Winograd's F%d",
                              (int)kiln_winograd_tile((kiln_winograd_form)h->pack.form));

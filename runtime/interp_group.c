@@ -103,6 +103,7 @@ typedef struct rest_run {
   const kiln_kernel_args *args;
   kiln_kernel_work work;
   int64_t each;
+  int64_t image_rows; /* of an image's windows */
 } rest_run;
 
 /* Of rows that are complete. */
@@ -115,7 +116,7 @@ static void run_rest(const rest_run *run, int64_t first, int64_t rows) {
 static void rest_of_image(void *data, int64_t image, int64_t first, int64_t rows, int worker) {
   const rest_run *run = data;
   (void)worker;
-  run_rest(run, image * run->group->heavy->winograd.out[0] + first, rows);
+  run_rest(run, image * run->image_rows + first, rows);
 }
 static void rest_of_rows(void *data, int64_t first, int64_t rows, int worker) {
   (void)worker;
@@ -125,14 +126,37 @@ static void rest_of_rows(void *data, int64_t first, int64_t rows, int worker) {
 static int threads_of(const kiln_call *call) {
   return call->pool ? kiln_pool_threads(call->pool) : 1;
 }
-static kiln_status *run_winograd(kiln_call *call, rest_run *run, const float *x, const float *u,
+/* The problem, and the form of the weight for it; of images of any size as x is, NONE where it has
+ * no windows. */
+static kiln_winograd_form windows_of(const kiln_group_heavy *h, const kiln_tensor *x,
+                                     kiln_winograd *out) {
+  const int64_t *sizes = kiln_tensor_sizes(x), *strides = kiln_tensor_strides(x);
+  *out = h->winograd;
+  if (out->batch) return (kiln_winograd_form)h->pack.form;
+  out->batch = sizes[0];
+  out->in_batch = strides[0];
+  for (int d = 0; d < 2; d++) {
+    out->in[d] = sizes[d + 2];
+    out->in_axis[d] = strides[d + 2];
+    out->out[d] = out->in[d] + 2 * out->pad[d] - 2;
+  }
+  out->out_axis[1] = out->outputs;
+  out->out_axis[0] = out->out[1] * out->out_axis[1];
+  out->out_batch = out->out[0] * out->out_axis[0];
+  if (x->numel == 0 || out->out[0] < 1 || out->out[1] < 1) return KILN_WINOGRAD_NONE;
+  const kiln_winograd_form form = kiln_winograd_choose(out, &h->machine);
+  return form ? form : KILN_WINOGRAD_F2;
+}
+static kiln_status *run_winograd(kiln_call *call, rest_run *run, const kiln_winograd *windows,
+                                 kiln_winograd_form form, const float *x, const float *u,
                                  float *y) {
   const kiln_group_heavy *h = run->group->heavy;
-  const int64_t rows = h->winograd.batch * h->winograd.out[0], all = run->work.grid.end[0];
+  const int64_t rows = windows->batch * windows->out[0], all = run->work.grid.end[0];
   kiln_winograd_plan plan;
-  KILN_TRY(kiln_winograd_make_plan(&h->winograd, (kiln_winograd_form)h->pack.form, call->dispatch,
-                                   &h->machine, threads_of(call), &plan));
+  run->image_rows = windows->out[0];
   run->each = all % rows == 0 ? all / rows : 0;
+  KILN_TRY(kiln_winograd_make_plan(windows, form, call->dispatch, &h->machine, threads_of(call),
+                                   &plan));
   return kiln_winograd_call(call, &plan, x, u, y, h->alone || !run->each ? NULL : rest_of_image,
                             run);
 }
@@ -157,16 +181,22 @@ static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *
   kiln_tensor *weight = kiln__frame_read(f, o[h->weight])->u.tensor;
   const float *bias =
       h->bias < 0 ? NULL : kiln_tensor_data(kiln__frame_read(f, o[h->bias])->u.tensor);
-  rest_run run = {group, args, group->work, 0};
+  rest_run run = {.group = group, .args = args, .work = group->work};
+  kiln_kernel_pack pack = h->pack;
+  kiln_winograd windows;
   const void *u;
   void *own;
   size_t bytes;
   if (group->shape && !kiln_kernel_shape_work(group->shape, args->symbols, &run.work))
     return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
-  KILN_TRY(kiln_pack_take(call, h->slot, &h->pack, weight, &u, &own, &bytes));
-  kiln_status *status = h->pack.transform == KILN_TRANSFORM_WINOGRAD
-                            ? run_winograd(call, &run, kiln_tensor_data(x), u, args->data[h->given])
-                            : run_blocked(call, &run, x, u, bias, args->data[h->given]);
+  if (pack.transform == KILN_TRANSFORM_WINOGRAD) pack.form = (int)windows_of(h, x, &windows);
+  if (pack.form == 0) return NULL;
+  KILN_TRY(kiln_pack_take(call, &h->slots[pack.form], &pack, weight, &u, &own, &bytes));
+  kiln_status *status =
+      pack.transform == KILN_TRANSFORM_WINOGRAD
+          ? run_winograd(call, &run, &windows, (kiln_winograd_form)pack.form, kiln_tensor_data(x),
+                         u, args->data[h->given])
+          : run_blocked(call, &run, x, u, bias, args->data[h->given]);
   if (own) kiln_cache_free(&call->cache, own, bytes);
   if (status || h->alone || run.each) return status;
   return group->device->launch(group->device, call, group, args);
