@@ -44,9 +44,19 @@ kiln_isa kiln_isa_detect(void) {
   return KILN_ISA_AVX512BF16;
 }
 
+bool kiln_isa_has_tiles(void) {
+  const unsigned tiles = 1u << 24, bf16 = 1u << 22; /* of leaf 7, d */
+  const uint64_t state = UINT64_C(3) << 17;
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && has_bits(c, bit_OSXSAVE) &&
+         has_bits(read_xcr0(), state) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+         has_bits(d, tiles | bf16);
+}
+
 #else
 
 kiln_isa kiln_isa_detect(void) { return KILN_ISA_V2; }
+bool kiln_isa_has_tiles(void) { return false; }
 
 #endif
 

@@ -40,4 +40,7 @@ kiln_status *kiln_env_check_flags(const kiln_flags *flags) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */
 kiln_isa kiln_isa_detect(void);
+/* Whether it has AMX's tiles of bf16, and the system keeps them; a process must ask for them
+ * (runtime/kernels/heavy/tiles.h). */
+bool kiln_isa_has_tiles(void);
 const char *kiln_isa_name(kiln_isa isa);

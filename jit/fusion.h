@@ -110,6 +110,7 @@ void kiln__fusion_build(kiln_fusion *f);
 
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
+kiln_status *kiln_pass_sink_views(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_constants(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_products(kiln_pass *pass);
 kiln_status *kiln_pass_keep_constants(kiln_pass *pass);

@@ -229,9 +229,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
 static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_node *n,
                            uint64_t weights, kiln_group_heavy *out) {
   const int weight = input_of(body, kiln_node_input(n, 1));
-  if (!env->flags.blocked || env->flags.matmul != (int)KILN_FACTORS_F32 || weight >= 64 ||
-      !(weights >> weight & 1))
-    return false;
+  if (!env->flags.blocked || weight >= 64 || !(weights >> weight & 1)) return false;
   if (!read_product(body, n, out)) return false;
   const kiln_ir_value *bias = bias_of(n);
   if (bias && bias->type->detail->strides[0] == 1 &&
@@ -242,7 +240,9 @@ static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_nod
   kiln_blocked problem = out->blocked;
   if (problem.rows == 0) problem.rows = SYMBOL_ROWS;
   const kiln_blocked_form form =
-      kiln_blocked_choose(&problem, &out->machine, out->alone, env->flags.strassen);
+      env->flags.matmul == (int)KILN_FACTORS_BF16
+          ? kiln_blocked_choose_bf16(&problem, &out->machine)
+          : kiln_blocked_choose(&problem, &out->machine, out->alone, env->flags.strassen);
   if (form == KILN_BLOCKED_NONE) return false;
   out->pack.transform = KILN_TRANSFORM_BLOCKED;
   out->pack.form = (int)form;
@@ -355,5 +355,6 @@ const char *kiln__heavy_name(const kiln_group_heavy *h, kiln_arena *arena) {
     return kiln_arena_printf(arena, "by Winograd's F%d",
                              (int)kiln_winograd_tile((kiln_winograd_form)h->pack.form));
   return h->pack.form == (int)KILN_BLOCKED_STRASSEN ? "in blocks, by Strassen's algorithm"
+         : h->pack.form == (int)KILN_BLOCKED_TILES  ? "in blocks, by tiles"
                                                     : "in blocks";
 }

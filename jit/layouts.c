@@ -17,10 +17,11 @@
 #include "jit/layouts.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
- * windows over one channel, and of all where pixels are a symbol, of which rows have no tile; and
- * that an element costs which is turned round. */
-static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01;
-static const double SYMBOL_GAIN = 0.05, TURN_COST = 0.3;
+ * windows over one channel (in registers of 16 floats, which shuffle channels by masked stores,
+ * the last one), and of all where pixels are a symbol, whose rows have no tile of
+ * vectors; and that an element costs which is turned round. */
+static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03;
+static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
 enum { FORMAT_ROWS = 0, FORMAT_LAST = 2 }; /* PyTorch's memory formats */
 
 typedef struct laid {
@@ -84,21 +85,24 @@ static int join(planner *p, int a, int b) {
   return to;
 }
 
-static double gain_of_convolution(const kiln_node *n) {
+static double gain_of_convolution(const planner *p, const kiln_node *n) {
   const kiln_ir_value *w = kiln_node_input(n, 1);
   if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type)) return 0;
   const kiln_tensor_detail *d = w->type->detail;
   double taps = 1;
   for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];
-  double gain = d->sizes[1] == 1 ? CHANNEL_GAIN : taps > 1 ? WINDOW_GAIN : PIXEL_GAIN;
+  const bool wide = p->pass->env->isa >= KILN_ISA_AVX512;
+  double gain = d->sizes[1] == 1 ? (wide ? WIDE_GAIN : CHANNEL_GAIN)
+                : taps > 1       ? WINDOW_GAIN
+                                 : PIXEL_GAIN;
   if (!kiln_type_is_complete_tensor(n->outputs[0]->type)) gain += SYMBOL_GAIN;
   return numel_of(n->outputs[0]) * taps * (double)d->sizes[1] * gain;
 }
 
-static double gain_of(const kiln_graph *body) {
+static double gain_of(const planner *p, const kiln_graph *body) {
   double gain = 0;
   for (const kiln_node *n = body->top->first; n; n = n->next)
-    if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(n);
+    if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(p, n);
   return gain;
 }
 
@@ -149,7 +153,7 @@ static void find_gains(planner *p) {
       if (number >= 0) first = join(p, first, number);
     }
     if (first < 0) continue;
-    p->all.data[first].gain += gain_of(kiln_node_graph(n, "Subgraph"));
+    p->all.data[first].gain += gain_of(p, kiln_node_graph(n, "Subgraph"));
     for (int i = 0; i < n->input_count; i++) {
       const kiln_ir_value *v = kiln_node_input(n, i);
       if (!wants_turned(p, n, i) || kiln_map_find_ptr(&counted, v)) continue;

@@ -139,7 +139,12 @@ static void emit_store(kiln__llvm_emitter *e, const nest_state *s, access *a) {
   kiln_dtype dtype = a->inst->dtype;
   LLVMValueRef value = to_memory(e, dtype, e->values[a->inst->args[0]]);
   const int align = kiln_loop_size(dtype);
-  if (a->step != 1 && e->width > 1) {
+  if (spreads(e, dtype, a->step)) {
+    kiln__llvm_emit_spread(e, value, a->at, align, (int)a->step, s->left);
+  } else if (a->step != 1 && e->width > 1 && !s->mask) {
+    for (int i = 0; i < e->width; i++)
+      LL->BuildStore(BUILD, lane_of(e, value, i), lane_place(e, a, i, NULL));
+  } else if (a->step != 1 && e->width > 1) {
     store_aligned(e, value, a->buffer, align);
     loop l = loop_begin(e, kiln__llvm_emit_index(e, 0));
     copy_element(e, a, l.counter);
@@ -398,7 +403,8 @@ static void find_accesses(kiln__llvm_emitter *e, nest_state *s) {
     if (is_store && s->extents[inner] == 1) step = 1; /* a store of one element moves nowhere */
     access a = {.inst = inst, .number = i, .step = step};
     a.lanes = inst->op == KILN_LOOP_gather && s->levels[inst->args[0]] == s->rank;
-    const bool scatters = is_store && step != 1, gathers = !is_store && !a.lanes && step != 1;
+    const bool scatters = is_store && step != 1 && !spreads(e, inst->dtype, step),
+               gathers = !is_store && !a.lanes && step != 1;
     const bool strided = scatters || (gathers && e->nest->run.partial && !e->target->masks);
     if (e->width > 1 && (strided || (step == 1 && !a.lanes && !has_masks(e, inst->dtype))))
       a.buffer = stack_buffer(e, inst->dtype);

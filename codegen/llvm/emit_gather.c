@@ -1,4 +1,5 @@
-/* emit_gather.c: loads at places that data tells, and the check that these are in bounds.
+/* emit_gather.c: loads at places that data tells, and the check that these are in bounds; stores of
+ * elements that lie apart.
  *
  * An index that does not move with the vectors' loop moves the address of the whole vector, as in
  * an embedding's row; else each lane has an address. A check gives all lanes an index in bounds,
@@ -48,4 +49,26 @@ LLVMValueRef kiln__llvm_emit_gather(const kiln__llvm_emitter *e, const kiln_loop
     value = LL->BuildInsertElement(BUILD, value, element, LL->ConstInt(e->i32, (unsigned)i, 0), "");
   }
   return value;
+}
+
+/* -- Stores apart -- */
+
+/* Of lanes 0, 1, .. in steps of 2: lanes 0, none, 1, none, .. of a vector twice as wide, the mask
+ * of which has every second one of the first 2 * left. */
+void kiln__llvm_emit_spread(kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
+                            int align, int step, LLVMValueRef left) {
+  const int width = e->width * step;
+  LLVMValueRef from[KILN_LOOP_LANES], is[KILN_LOOP_LANES];
+  for (int i = 0; i < width; i++) {
+    from[i] = LL->ConstInt(e->i32, (unsigned)(i / step), 0);
+    is[i] = LL->ConstInt(e->i1, i % step == 0, 0);
+  }
+  LLVMValueRef wide =
+      LL->BuildShuffleVector(BUILD, value, value, LL->ConstVector(from, (unsigned)width), "");
+  LLVMValueRef few = LL->BuildCast(BUILD, LLVMTrunc, left, e->i32, "");
+  few = binary(e, LLVMMul, few, LL->ConstInt(e->i32, (unsigned)step, 0));
+  LLVMValueRef there = LL->BuildICmp(BUILD, LLVMIntSGT, kiln__llvm_emit_splat(e, few, width),
+                                     kiln__llvm_emit_iota(e, 0, width), "");
+  store_masked(e, wide, address, align,
+               binary(e, LLVMAnd, there, LL->ConstVector(is, (unsigned)width)));
 }

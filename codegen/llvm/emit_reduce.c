@@ -14,9 +14,11 @@ static bool is_find(const tree *t, int i) {
   return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
 }
 /* How many accumulators there are. What finds may have any number, as each place goes with its
- * value. */
+ * value, and so may sums of products, whose order is the schedule's. */
 static int vectors_of(const tree *t, int i) {
   const int all = in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
+  const bool contracts = t->nest->body.data[i].op == KILN_LOOP_contract;
+  if (contracts && !in_strip(t, i)) return 1;
   if (!is_find(t, i)) return all;
   return !in_strip(t, i) ? 1 : all < FIND_VECTORS ? all : FIND_VECTORS;
 }
@@ -146,7 +148,7 @@ static LLVMValueRef beyond(const tree *t, int i, LLVMValueRef x, LLVMValueRef be
 static LLVMValueRef lane_at(const tree *t, int i, const place *p) {
   const kiln__llvm_emitter *e = t->e;
   const int count = vectors_of(t, i) * e->width;
-  if (is_find(t, i) && !in_strip(t, i)) return kiln__llvm_emit_index(e, 0);
+  if (vectors_of(t, i) == 1 && !in_strip(t, i)) return kiln__llvm_emit_index(e, 0);
   if (is_find(t, i)) return binary(e, LLVMAnd, p->lane, kiln__llvm_emit_index(e, count - 1));
   if (in_strip(t, i)) return p->lane;
   LLVMValueRef lanes = kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1);
@@ -220,6 +222,7 @@ static LLVMValueRef moved(const tree *t, LLVMValueRef vector, int by) {
 /* How many accumulators have an iteration, as far as is known: the others change no bit. */
 static int used_of(const tree *t, int i) {
   int64_t count = 1;
+  if (vectors_of(t, i) == 1) return 1;
   int open = t->scopes.parent[i];
   for (int k = t->nest->body.data[i].index; k > 0; k--, open = t->scopes.parent[open]) {
     const kiln_dim extent = t->nest->body.data[open].offset;

@@ -208,6 +208,17 @@ static inline void store_aligned(const kiln__llvm_emitter *e, LLVMValueRef value
   LL->SetAlignment(LL->BuildStore(BUILD, value, address), (unsigned)align);
 }
 
+/* Whether elements that lie so many apart are written by masked vectors of all that lies from the
+ * first to the last: channels that are shuffled. */
+static inline bool spreads(const kiln__llvm_emitter *e, kiln_dtype dtype, kiln_dim step) {
+  enum { MOST_APART = 4, LEAST = 4 /* bytes */, MOST = 256 };
+  return e->target->masks && e->width > 1 && step > 1 && step <= MOST_APART &&
+         kiln_loop_size(dtype) >= LEAST && step * e->width * kiln_loop_size(dtype) <= MOST;
+}
+/* The first `left` lanes of `value`, `step` elements apart from the address on. */
+void kiln__llvm_emit_spread(kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
+                            int align, int step, LLVMValueRef left);
+
 /* -- emit_gather.c -- */
 
 /* A check: `mask` has the lanes that exist; NULL: all do, or all are alike. */

@@ -161,6 +161,9 @@ static void emit_store(const tree *t, int number, const place *p) {
     store_masked(e, value, at, align, p->mask);
   } else if (step == 1 && !p->left) {
     store_aligned(e, value, at, align);
+  } else if (spreads(e, inst->dtype, step)) {
+    LLVMValueRef all = kiln__llvm_emit_index(e, e->width);
+    kiln__llvm_emit_spread(e, value, at, align, (int)step, p->left ? p->left : all);
   } else {
     scatter(t, inst, p, value, at, step);
   }

@@ -100,18 +100,20 @@ typedef struct kiln_machine {
   int masks;     /* bytes of the least element of which some lanes can be read and written; 1: of
                   * all, and that costs no more; 0: of none */
   int pairs;     /* 1: products of two pairs of bf16 are one instruction */
+  int tiles;     /* 1: those of tiles of 16 x 16 pairs are (AMX) */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* caches that a core reaches */
   int64_t line_bytes;
 } kiln_machine;
 /* Of this process's CPU and instruction set; `text` (the flag machine) overrides: "lanes=8,
- * registers=16, ports=2, masks=0, pairs=0, l1=32768, l2=524288, l3=33554432, line=64", any of them.
+ * registers=16, ports=2, masks=0, pairs=0, tiles=0, l1=32768, l2=524288, l3=33554432, line=64", any
+ * of them.
  * KILN_INVALID_ARGUMENT says what is wrong. */
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
 
 /* What the core's own kernels read of it. */
 static inline kiln_core_machine kiln_machine_of_core(const kiln_machine *m) {
-  return (kiln_core_machine){m->lanes, m->ports, m->l1_bytes, m->l2_bytes, m->l3_bytes};
+  return (kiln_core_machine){m->lanes, m->ports, m->l1_bytes, m->l2_bytes, m->l3_bytes, m->tiles};
 }
 
 /* Accumulators of a tile that are in registers with what they are made of: half of them where each

@@ -26,6 +26,7 @@ static const struct {
     {"ports", 1, 8, offsetof(kiln_machine, ports), false},
     {"masks", 0, 8, offsetof(kiln_machine, masks), false},
     {"pairs", 0, 1, offsetof(kiln_machine, pairs), false},
+    {"tiles", 0, 1, offsetof(kiln_machine, tiles), false},
     {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
     {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
     {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
@@ -57,7 +58,7 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
                         "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), pairs (to 1), l1, l2, l3, line",
+                        "masks (to 8), pairs (to 1), tiles (to 1), l1, l2, l3, line",
                         KILN_STR_ARG(name), (long long)value);
   }
   return NULL;
@@ -78,6 +79,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
                         .masks = vectors[isa].masks,
                         .pairs = vectors[isa].pairs,
+                        .tiles = vectors[isa].pairs && kiln_isa_has_tiles(),
                         .l1_bytes = caches.l1,
                         .l2_bytes = caches.l2,
                         .l3_bytes = caches.l3,
@@ -289,12 +291,13 @@ static bool find_alike(const kiln_loop_nest *nest, const operands *o, sides *out
   return out->column >= 0 && out->row >= 0;
 }
 
-/* The columns are those along which the result lies. */
+/* The columns are those along which the result lies, if their number is known. */
 static bool find_sides(const kiln_loop_nest *nest, const operands *o, sides *out) {
   const int column = best_loop(nest, o->second, o->first, true);
   const int swapped = best_loop(nest, o->first, o->second, true);
   *out = (sides){.column = column, .load = o->second_load};
-  out->is_swapped = !stores_along(nest, column) && stores_along(nest, swapped);
+  out->is_swapped = !stores_along(nest, column) && stores_along(nest, swapped) &&
+                    (column < 0 || kiln_dim_is_number(nest->extents[swapped]));
   out->row = best_loop(nest, o->first, o->second, false);
   if (out->is_swapped) {
     out->column = swapped;

@@ -115,6 +115,23 @@ static bool is_border(const look *l, double most, kiln_arena *arena) {
   return most > 0 && iterations_of(l->fn, l->nest, arena) * part <= most;
 }
 
+/* Whether a sum of products goes through less than a vector in each turn of its innermost loop,
+ * and results beside each other read neighbours, as windows of a picture do: these are lanes then.
+ */
+static bool has_short_products(const look *l, int lanes) {
+  const kiln_loop_nest *nest = l->nest;
+  const int last = nest->rank - 1;
+  int64_t innermost = 0;
+  bool contracts = false;
+  for (int i = 0; last >= 0 && i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (opens(nest, i)) innermost = kiln_dim_or(inst->offset, INT64_MAX);
+    if (inst->op == KILN_LOOP_store && inst->strides[last] != 1) return false;
+    contracts |= inst->op == KILN_LOOP_contract;
+  }
+  return contracts && innermost < lanes && kiln_dim_or(nest->extents[last], INT64_MAX) >= lanes;
+}
+
 static void choose_vectors(const look *l, bool has_loops) {
   const kiln_loop_nest *nest = l->nest;
   kiln_schedule_nest *s = l->s;
@@ -124,8 +141,8 @@ static void choose_vectors(const look *l, bool has_loops) {
   if (s->tile) {
     s->vector_loop = s->panel_loop;
     lanes = kiln__schedule_tile_width(nest, lanes);
-  } else if (s->body_count ||
-             (has_loops && (kiln_loop_strips_body(nest) || wants_single(l, lanes)))) {
+  } else if (s->body_count || (has_loops && !has_short_products(l, lanes) &&
+                               (kiln_loop_strips_body(nest) || wants_single(l, lanes)))) {
     s->vector_loop = -1;
   } else if (has_loops && lanes > 1 && wants_columns(l, lanes)) {
     lanes *= 2;

@@ -93,6 +93,9 @@ typedef struct kiln_row_kernels {
                      double eps, void *mean, void *rstd);
   /* out = in * scale + shift, the product rounded first. */
   void (*scale_shift)(void *out, const void *in, int64_t n, double scale, double shift);
+  /* Of `rows` rows, at least 1, that lie `apart` elements apart: each place's, as
+   * KILN_PW_maximum has it. */
+  void (*greatest)(void *out, const void *in, int64_t apart, int64_t rows, int64_t n);
 } kiln_row_kernels;
 
 typedef struct kiln_dispatch {

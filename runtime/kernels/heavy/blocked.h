@@ -7,6 +7,9 @@
  * once, and are 7/4 of its size. Halves of rows are the even and the odd ones, so that a strip of
  * rows is complete when its panels are; those of outputs are panels beside each other.
  *
+ * Or of factors in bf16, by tiles (runtime/kernels/heavy/tiles.h): then what is multiplied is pairs
+ * of them, and half as many.
+ *
  * The sums of a slice are added onto those of the slices before, in y. One output's bits hang on
  * the form, the slices and whether the instruction set has fma; not on threads, strips or strides.
  *
@@ -22,6 +25,7 @@ typedef enum kiln_blocked_form {
   KILN_BLOCKED_NONE,
   KILN_BLOCKED_DIRECT,
   KILN_BLOCKED_STRASSEN,
+  KILN_BLOCKED_TILES, /* of bf16 */
   KILN_BLOCKED__COUNT
 } kiln_blocked_form;
 
@@ -44,6 +48,10 @@ typedef struct kiln_blocked {
  * `alone`: nothing else is computed of y, which such a kernel would have in registers. */
 kiln_blocked_form kiln_blocked_choose(const kiln_blocked *problem, const kiln_core_machine *machine,
                                       bool alone, bool may_strassen);
+/* The same of factors that are rounded to bf16: by tiles where the machine has them and this
+ * process may use them, else NONE. */
+kiln_blocked_form kiln_blocked_choose_bf16(const kiln_blocked *problem,
+                                           const kiln_core_machine *machine);
 
 /* -- Weights -- */
 
@@ -81,7 +89,8 @@ typedef struct kiln_blocked_plan {
   const struct kiln_blocked_kernels *kernels; /* static */
   int threads;
   int64_t slice, slices;        /* of the depth */
-  int64_t half;                 /* what a product sums over: a slice, or half of one */
+  int64_t half;                 /* what a product sums over: a slice, or half of one; of tiles
+                                   pairs, and zeros up to whole tiles */
   int64_t tiles, strip, strips; /* of rows; of a strip at most */
   int64_t panels;               /* of outputs: two vectors, of Strassen's both halves */
   bool by_panels;               /* threads share a strip's panels, not the strips */
@@ -132,5 +141,5 @@ typedef struct kiln_blocked_kernels {
   void (*panel)(const kiln_blocked_part *part, int64_t panel); /* V to M to y */
 } kiln_blocked_kernels;
 typedef struct kiln_blocked_set {
-  kiln_blocked_kernels forms[KILN_BLOCKED__COUNT]; /* NONE has none */
+  kiln_blocked_kernels forms[KILN_BLOCKED_TILES]; /* NONE has none */
 } kiln_blocked_set;

@@ -217,23 +217,45 @@ static void max_windows(const kiln__nn *nn, const pool *p, int64_t *index) {
   max_run run = {nn, p, index};
   for_planes(nn, p, max_windows_of, &run);
 }
-/* Results of a row whose windows lie apart: no vectors. The order of KILN_PW_maximum. */
-#define MAX_ALONG(name, type)                                               \
-  static void name(const pool *p, const void *row, void *out) {             \
-    const type *from = row;                                                 \
-    const int64_t windows = p->out[2], k = p->k[2], apart = p->dilation[2]; \
-    for (int64_t i = 0; i < windows; i++, from += p->stride[2]) {           \
-      type best = *from;                                                    \
-      for (int64_t j = 1; j < k; j++) {                                     \
-        const type value = from[j * apart];                                 \
-        const type most = value > best ? value : best;                      \
-        best = value != value ? value : most;                               \
-      }                                                                     \
-      ((type *)out)[i] = best;                                              \
-    }                                                                       \
+/* Results of a row of `length` elements whose windows lie apart, from window i on. The order of
+ * KILN_PW_maximum. */
+#define MAX_ALONG(name, type)                                                              \
+  static void name(const pool *p, const void *row, int64_t length, void *out, int64_t i) { \
+    const type *from = (const type *)row + i * p->stride[2];                               \
+    const int64_t windows = p->out[2], k = p->k[2], apart = p->dilation[2];                \
+    (void)length;                                                                          \
+    for (; i < windows; i++, from += p->stride[2]) {                                       \
+      type best = *from;                                                                   \
+      for (int64_t j = 1; j < k; j++) {                                                    \
+        const type value = from[j * apart];                                                \
+        const type most = value > best ? value : best;                                     \
+        best = value != value ? value : most;                                              \
+      }                                                                                    \
+      ((type *)out)[i] = best;                                                             \
+    }                                                                                      \
   }
 MAX_ALONG(max_along_f32, float)
 MAX_ALONG(max_along_f64, double)
+/* Steps of two, which most nets have: four windows' elements are every other one of eight. */
+typedef float four __attribute__((vector_size(16), aligned(4)));
+typedef int32_t flags __attribute__((vector_size(16)));
+static four every_other(const float *from) {
+  return __builtin_shufflevector(*(const four *)from, *(const four *)(from + 4), 0, 2, 4, 6);
+}
+static void max_by_two_f32(const pool *p, const void *row, int64_t length, void *out, int64_t i) {
+  const int64_t reach = (p->k[2] - 1) * p->dilation[2] + 8;
+  for (; i + 4 <= p->out[2] && 2 * i + reach <= length; i += 4) {
+    const float *from = (const float *)row + 2 * i;
+    four best = every_other(from);
+    for (int64_t j = 1; j < p->k[2]; j++) {
+      const four value = every_other(from + j * p->dilation[2]);
+      const flags take = (value > best) | (value != value);
+      best = (four)((take & (flags)value) | (~take & (flags)best));
+    }
+    *(four *)((float *)out + i) = best;
+  }
+  max_along_f32(p, row, length, out, i);
+}
 typedef struct max_rows {
   const kiln__nn *nn;
   const pool *p;
@@ -249,8 +271,12 @@ static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
   char *row = m->rows + worker * m->length * item;
   for (int64_t i = 0; i < m->length; i++) kiln__nn_set(nn, row, i, -(double)INFINITY);
   const int64_t work = 16 + width * p->k[1] + p->out[2] * p->k[2];
-  void (*along)(const pool *, const void *, void *) =
-      nn->dtype == KILN_DTYPE_F64 ? max_along_f64 : max_along_f32;
+  void (*along)(const pool *, const void *, int64_t, void *, int64_t) =
+      nn->dtype == KILN_DTYPE_F64 ? max_along_f64
+      : p->stride[2] == 2         ? max_by_two_f32
+                                  : max_along_f32;
+  const kiln_dispatch *table = nn->call->dispatch;
+  const kiln_row_kernels *kernels = nn->dtype == KILN_DTYPE_F64 ? table->rows_f64 : table->rows_f32;
   const bool is_alone = p->k[1] == 1 && p->pad[1] == 0 && m->length == width && p->stride[2] > 1;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = begin * p->out[1]; i < end * p->out[1]; i++) {
@@ -258,26 +284,20 @@ static void max_planes(void *data, int64_t begin, int64_t end, int worker) {
     const char *plane = p->data + i / p->out[1] * p->in[1] * width * item;
     char *inside = row + p->pad[2] * item, *out = p->to + i * p->out[2] * item;
     if (is_alone) { /* its own row has no padding: nothing to copy */
-      along(p, plane + i % p->out[1] * p->stride[1] * width * item, out);
+      along(p, plane + i % p->out[1] * p->stride[1] * width * item, m->length, out, 0);
       continue;
     }
-    bool any = false;
-    for (int64_t k = 0; k < p->k[1]; k++) {
-      const int64_t y = i % p->out[1] * p->stride[1] - p->pad[1] + k * p->dilation[1];
-      if (y < 0 || y >= p->in[1]) continue;
-      const char *from = plane + y * width * item;
-      kiln__nn_loop2(nn, KILN_PW_maximum, inside, from, any ? inside : from, true, width);
-      any = true;
-    }
-    for (int64_t x = 0; !any && x < width; x++) kiln__nn_set(nn, inside, x, -(double)INFINITY);
+    int64_t y = i % p->out[1] * p->stride[1] - p->pad[1], rows = p->k[1];
+    for (; rows > 0 && y < 0; rows--) y += p->dilation[1];
+    while (rows > 0 && y + (rows - 1) * p->dilation[1] >= p->in[1]) rows--;
+    if (rows > 0)
+      kernels->greatest(inside, plane + y * width * item, p->dilation[1] * width, rows, width);
+    for (int64_t x = 0; rows == 0 && x < width; x++) kiln__nn_set(nn, inside, x, -(double)INFINITY);
     if (p->stride[2] > 1) {
-      along(p, row, out);
+      along(p, row, m->length, out, 0);
       continue;
     }
-    for (int64_t k = 0; k < p->k[2]; k++) {
-      const char *from = row + k * p->dilation[2] * item;
-      kiln__nn_loop2(nn, KILN_PW_maximum, out, from, k ? out : from, true, p->out[2]);
-    }
+    kernels->greatest(out, row, p->dilation[2], p->k[2], p->out[2]);
   }
 }
 /* False: the windows reach too far for rows with padding. */

@@ -1,5 +1,5 @@
-/* rows_isa.c: kernels over one contiguous row: softmax, log_softmax, layer norm, scale and
- * shift. */
+/* rows_isa.c: kernels over contiguous rows: softmax, log_softmax, layer norm, scale and shift, the
+ * greatest of several. */
 #include <math.h>
 #include <string.h>
 

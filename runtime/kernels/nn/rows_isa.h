@@ -58,8 +58,34 @@ static void JOIN(scale_shift)(void *out_row, const void *in_row, int64_t n, doub
   const T *in = in_row, a = (T)scale, b = (T)shift;
   KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = in[i] * a + b;
 }
+static void JOIN(greatest)(void *out_row, const void *in_rows, int64_t apart, int64_t rows,
+                           int64_t n) {
+  typedef __typeof__((V){0} > (V){0}) flags;
+  T *out = out_row;
+  int64_t i = 0;
+  for (; i + JOIN(LANES) <= n; i += JOIN(LANES)) {
+    const T *in = (const T *)in_rows + i;
+    V most = *(const VU *)in;
+    for (int64_t row = 1; row < rows; row++) {
+      const V x = *(const VU *)(in + row * apart);
+      const flags take = (x > most) | (x != x);
+      most = (V)((take & (flags)x) | (~take & (flags)most));
+    }
+    *(VU *)(out + i) = most;
+  }
+  for (; i < n; i++) {
+    const T *in = (const T *)in_rows + i;
+    T most = *in;
+    for (int64_t row = 1; row < rows; row++) {
+      const T x = in[row * apart];
+      most = x > most || x != x ? x : most;
+    }
+    out[i] = most;
+  }
+}
 const kiln_row_kernels KILN_ISA_CAT4(kiln__rows_, TAG, _, KILN_KERNEL_ISA) = {
     .softmax = JOIN(softmax),
     .log_softmax = JOIN(log_softmax),
     .layer_norm = JOIN(layer_norm),
-    .scale_shift = JOIN(scale_shift)};
+    .scale_shift = JOIN(scale_shift),
+    .greatest = JOIN(greatest)};

@@ -44,7 +44,7 @@ static void test_limits(void **state) {
   for (int i = 0; i < 3 * SIZE * SIZE; i++) data[i] = (float)((i * 7919) % 64 - 32) / 32;
   assert_ok(kiln_value_tensor(s.context, KILN_DTYPE_F32, 4, (const int64_t[]){1, 3, SIZE, SIZE},
                               data, &x));
-  for (double bytes = LEAST_BYTES; bytes < MOST_BYTES; bytes *= 1.1) {
+  for (double bytes = LEAST_BYTES; bytes < (double)MOST_BYTES; bytes *= 1.1) {
     size_t count, expected_count;
     load_subject(&s, TEST_DATA "/own/borders/model.pt"); /* its weights have no copies yet */
     assert_ok(call(s.instance, x, 0, expected, &expected_count)); /* records types */

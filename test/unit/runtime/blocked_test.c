@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/kernels/heavy/blocked.h"
+#include "runtime/half.h"
+#include "runtime/kernels/heavy/tiles.h"
 #include "test/unit/traps.h"
 
 enum { SEED = 88172645 };
@@ -32,8 +33,9 @@ typedef struct problem {
   kiln_blocked p;
   kiln_blocked_weight weight; /* but for its slice */
   int64_t in_count, out_count;
-  float *x, *w, *bias;  /* bias NULL: none */
-  double *exact, *size; /* [row][output]: results, and sums of sizes */
+  float *x, *w, *bias;        /* bias NULL: none */
+  double *exact[2], *size[2]; /* of factors as they are, and in bf16: [row][output]: results, and
+                                 sums of sizes */
 } problem;
 
 /* Exactly n floats, so that a checker of memory sees a step beyond them. */
@@ -46,6 +48,29 @@ static float *numbers(int64_t n, double deviation) {
   float *data = floats(n);
   for (int64_t i = 0; i < n; i++) data[i] = (float)(normal() * deviation);
   return data;
+}
+static double factor(float x, bool rounds) {
+  return (double)(rounds ? kiln_bf16_to_float(kiln_float_to_bf16(x)) : x);
+}
+static void sum_up(problem *t, bool rounds) {
+  const kiln_blocked *p = &t->p;
+  double *exact = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
+  double *sizes = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
+  assert_true(exact && sizes);
+  for (int64_t i = 0; i < p->rows * p->outputs; i++) {
+    const int64_t row = i / p->outputs, n = i % p->outputs;
+    double sum = t->bias ? t->bias[n] : 0, size = fabs(sum);
+    for (int64_t k = 0; k < p->depth; k++) {
+      const double product = factor(t->x[row * p->x_row + k], rounds) *
+                             factor(t->w[n * t->weight.output + k * t->weight.along], rounds);
+      sum += product;
+      size += fabs(product);
+    }
+    exact[i] = sum;
+    sizes[i] = size;
+  }
+  t->exact[rounds] = exact;
+  t->size[rounds] = sizes;
 }
 /* `turned`: a weight of [depth][outputs]. */
 static void make(problem *t, int64_t in_gap, int64_t out_gap, bool turned, bool has_bias) {
@@ -62,24 +87,12 @@ static void make(problem *t, int64_t in_gap, int64_t out_gap, bool turned, bool 
                                     .along = turned ? p->outputs : 1,
                                     .outputs = p->outputs,
                                     .depth = p->depth};
-  t->exact = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
-  t->size = malloc((size_t)(p->rows * p->outputs) * sizeof(double));
-  assert_true(t->exact && t->size);
-  for (int64_t i = 0; i < p->rows * p->outputs; i++) {
-    const int64_t row = i / p->outputs, n = i % p->outputs;
-    double sum = t->bias ? t->bias[n] : 0, size = fabs(sum);
-    for (int64_t k = 0; k < p->depth; k++) {
-      const double product = (double)t->x[row * p->x_row + k] *
-                             (double)t->w[n * t->weight.output + k * t->weight.along];
-      sum += product;
-      size += fabs(product);
-    }
-    t->exact[i] = sum;
-    t->size[i] = size;
-  }
+  sum_up(t, false);
+  sum_up(t, true);
 }
 static void discard(problem *t) {
-  free(t->x), free(t->w), free(t->bias), free(t->exact), free(t->size);
+  free(t->x), free(t->w), free(t->bias);
+  for (int i = 0; i < 2; i++) free(t->exact[i]), free(t->size[i]);
 }
 
 /* -- Runs -- */
@@ -152,28 +165,34 @@ static void check_gaps(const problem *t, const float *y) {
  * twelve products of four factors' sizes, which are those of other outputs: of all of them. */
 static void check_values(const problem *t, kiln_isa isa, kiln_blocked_form form, double times,
                          const float *y) {
+  const double *exact = t->exact[form == KILN_BLOCKED_TILES];
+  const double *sizes = t->size[form == KILN_BLOCKED_TILES];
   double largest = 0;
-  for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) largest = fmax(largest, t->size[i]);
+  for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) largest = fmax(largest, sizes[i]);
   for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) {
     const int64_t row = i / t->p.outputs, n = i % t->p.outputs;
     const double got = (double)y[row * t->p.y_row + n] / times;
-    const double size = form == KILN_BLOCKED_STRASSEN ? 12 * largest : t->size[i];
+    const double size = form == KILN_BLOCKED_STRASSEN ? 12 * largest : sizes[i];
     const double bound = 0x1p-24 * (double)(t->p.depth + 8) * size;
-    if (fabs(got - t->exact[i]) <= bound) continue;
+    if (fabs(got - exact[i]) <= bound) continue;
     fail_msg("%s form %d: %lld x %lld x %lld: output %lld is %.9g, not %.9g", kiln_isa_name(isa),
              (int)form, (long long)t->p.rows, (long long)t->p.outputs, (long long)t->p.depth,
-             (long long)i, got, t->exact[i]);
+             (long long)i, got, exact[i]);
   }
 }
+/* Tiles are none where the CPU has them and the system does not let this process use them. */
+static kiln_blocked_form last_form(void) {
+  return kiln_tiles_kernels() ? KILN_BLOCKED_TILES : KILN_BLOCKED_STRASSEN;
+}
 static kiln_core_machine some_machine(kiln_isa isa) {
-  return (kiln_core_machine){4 << isa, 2, 1 << 15, 1 << (12 + below(8)), 1 << 24};
+  return (kiln_core_machine){4 << isa, 2, 1 << 15, 1 << (12 + below(8)), 1 << 24, 0};
 }
 /* The same bits with any threads and machine; products as they stand: at any width of vectors too.
  * Strassen's sums pair the outputs of a panel with those of the next. */
 static void check(const problem *t, kiln_pool *pool) {
   const size_t bytes = (size_t)t->out_count * sizeof(float);
   float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
-  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form <= last_form(); form++) {
     const bool rows = below(2);
     const int64_t slice = below(2) ? t->p.depth : 2 * (1 + below(t->p.depth));
     const int64_t least = slice < t->p.depth ? slice : t->p.depth;
@@ -220,7 +239,7 @@ typedef struct errors {
 } errors;
 static void add_errors(errors *e, const problem *t, const float *y) {
   for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) {
-    const double error = fabs((double)y[i] - t->exact[i]);
+    const double error = fabs((double)y[i] - t->exact[0][i]);
     e->most = fmax(e->most, error);
     e->sum += error;
   }
@@ -240,8 +259,8 @@ static void test_errors(void **state) {
       make(&t, 0, 0, false, false);
       float *y = floats(t.out_count);
       for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
-        const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24};
-        for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+        const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24, 0};
+        for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form <= KILN_BLOCKED_STRASSEN; form++) {
           run(&t, isa, form, kiln_blocked_slice(form, depths[i], &machine), 1, NULL, &machine,
               false, y);
           add_errors(&e[isa][form], &t, y);
@@ -278,25 +297,89 @@ static void test_choice(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const kiln_blocked p = {cases[i].rows, cases[i].depth, cases[i].outputs, cases[i].depth,
                             cases[i].outputs};
-    const kiln_core_machine machine = {8, 2, 1 << 15, 1 << 19, 32 << 20};
+    const kiln_core_machine machine = {8, 2, 1 << 15, 1 << 19, 32 << 20, 0};
     assert_int_equal(kiln_blocked_choose(&p, &machine, cases[i].alone, false), cases[i].form);
   }
-  const kiln_core_machine large = {16, 1, 1 << 15, 1 << 20, 32 << 20};
+  const kiln_core_machine large = {16, 1, 1 << 15, 1 << 20, 32 << 20, 0};
   const kiln_blocked p = {128, 768, 768, 768, 768};
   assert_int_equal(kiln_blocked_choose(&p, &large, true, true), KILN_BLOCKED_STRASSEN);
 }
 
 /* -- Limits -- */
 
+/* -- Tiles -- */
+
+/* What TDPBF16PS does of itself: one sum of the first factors of pairs, one of the second ones;
+ * denormal factors and sums are zeros. And where the CPU has it: the same bits in C. */
+static void test_tiles(void **state) {
+  (void)state;
+  if (!kiln_tiles_kernels()) skip();
+  const kiln_dispatch *dispatch = kiln_dispatch_select(KILN_ISA_V2);
+  const kiln_core_machine machine = {16, 2, 1 << 15, 1 << 20, 1 << 24, 1};
+  problem t = {.p = {.rows = 37, .depth = 75, .outputs = 50}};
+  make(&t, 3, 5, false, true);
+  for (int64_t i = 0; i < t.in_count; i += 3) t.x[i] *= 0x1p-120f;
+  for (int64_t i = 0; i < t.p.depth * t.p.outputs; i += 2) t.w[i] *= 0x1p-40f;
+  memset(t.bias, 0, (size_t)t.p.outputs * sizeof(float));
+  t.x[t.p.x_row] = INFINITY;
+  t.x[2 * t.p.x_row] = NAN;
+  t.weight.slice = 64;
+  kiln_blocked_plan plan;
+  size_t bytes;
+  assert_int_equal(kiln_blocked_choose_bf16(&t.p, &machine), KILN_BLOCKED_TILES);
+  assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES, &t.weight, &bytes));
+  assert_ok(kiln_blocked_make_plan(&t.p, KILN_BLOCKED_TILES, 64, dispatch, &machine, 1, &plan));
+  float *u = aligned_alloc(64, (bytes + 63) / 64 * 64), *y[2];
+  void *scratch = aligned_alloc(64, kiln_blocked_scratch(&plan));
+  assert_true(u && scratch);
+  assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES, &t.weight, u, NULL));
+  for (int i = 0; i < 2; i++) {
+    y[i] = floats(t.out_count);
+    memset(y[i], GAP & 0xff, (size_t)t.out_count * sizeof(float));
+    if (i) plan.kernels = &kiln__tiles_portable;
+    kiln_blocked_run(&plan, t.x, u, t.bias, y[i], NULL, NULL, NULL, scratch);
+    check_gaps(&t, y[i]);
+  }
+  assert_memory_equal(y[0], y[1], (size_t)t.out_count * sizeof(float));
+  for (int64_t n = 0; n < t.p.outputs; n++) {
+    assert_true(isinf(y[0][t.p.y_row + n]));
+    assert_true(isnan(y[0][2 * t.p.y_row + n]));
+  }
+  free(y[0]), free(y[1]), free(u), free(scratch);
+  discard(&t);
+
+  problem one = {.p = {.rows = 1, .depth = 4, .outputs = 1, .x_row = 4, .y_row = 1}};
+  static const struct {
+    float x[4], w[4], y;
+  } cases[] = {
+      {{1, 0x1p-24f, 0, -1}, {1, 1, 1, 1}, 0x1p-24f},                 /* 1 + 0 and 2^-24 - 1 */
+      {{1, 0, 0x1p-24f, -1}, {1, 1, 1, 1}, 0},                        /* 1 + 2^-24 is 1 */
+      {{0x1p-130f, 0, 1, 0}, {0x1p100f, 1, 0x1p-126f, 1}, 0x1p-126f}, /* a denormal factor */
+      {{0x1p-70f, 0, 0, 0}, {0x1p-60f, 0, 0, 0}, 0},                  /* a denormal sum */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kiln_blocked_weight weight = {cases[i].w, 4, 1, 1, 4, 4};
+    assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES, &weight, &bytes));
+    assert_ok(kiln_blocked_make_plan(&one.p, KILN_BLOCKED_TILES, 4, dispatch, &machine, 1, &plan));
+    float *packed = aligned_alloc(64, (bytes + 63) / 64 * 64), sum;
+    void *room = aligned_alloc(64, kiln_blocked_scratch(&plan));
+    assert_true(packed && room);
+    assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES, &weight, packed, NULL));
+    kiln_blocked_run(&plan, cases[i].x, packed, NULL, &sum, NULL, NULL, NULL, room);
+    assert_true(sum == cases[i].y);
+    free(packed), free(room);
+  }
+}
+
 static void test_too_large(void **state) {
   (void)state;
   const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
-  const kiln_core_machine machine = {4, 2, 1 << 15, 1 << 20, 1 << 24};
+  const kiln_core_machine machine = {4, 2, 1 << 15, 1 << 20, 1 << 24, 0};
   const int64_t far = INT64_C(1) << 40;
   const kiln_blocked_weight weight = {NULL, far, 1, far, far, far};
   size_t bytes;
   kiln_blocked_plan plan;
-  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form <= last_form(); form++) {
     const kiln_blocked deep = {1, INT64_MAX - 3, 1, INT64_MAX - 3, 1};
     assert_error(kiln_blocked_bytes(dispatch, form, &weight, &bytes), KILN_OUT_OF_MEMORY, NULL);
     assert_error(kiln_blocked_make_plan(&deep, form, deep.depth, dispatch, &machine, 1, &plan),
@@ -330,7 +413,8 @@ static void test_budget(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random), cmocka_unit_test(test_errors), cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_random),    cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_choice),    cmocka_unit_test(test_tiles),
       cmocka_unit_test(test_too_large), cmocka_unit_test(test_budget)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,12 +237,12 @@ static void check(const problem *t, kiln_pool *pool) {
   for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
     const bool rows = below(2);
     for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
-      const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << (14 + below(7)), 1 << 24};
+      const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << (14 + below(7)), 1 << 24, 0};
       run(t, isa, form, 1, NULL, &machine, rows, y);
       check_values(t, isa, form, rows ? 2 : 1, y);
       check_gaps(t, y);
       for (int i = 0; i < 2; i++) {
-        const kiln_core_machine another = {4 << isa, 2, 1 << 15, 1 << (14 + below(7)), 1 << 24};
+        const kiln_core_machine another = {4 << isa, 2, 1 << 15, 1 << (14 + below(7)), 1 << 24, 0};
         run(t, isa, form, WORKERS, i ? pool : NULL, &another, rows, other);
         assert_memory_equal(y, other, bytes);
       }
@@ -345,7 +345,7 @@ static void test_errors(void **state) {
       make(&t, 0, false);
       float *y = floats(t.out_count);
       for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
-        const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24};
+        const kiln_core_machine machine = {4 << isa, 2, 1 << 15, 1 << 20, 1 << 24, 0};
         run_direct(&t, isa, y);
         add_errors(&e[isa][KILN_WINOGRAD_NONE], &t, y);
         for (kiln_winograd_form form = KILN_WINOGRAD_F2; form <= KILN_WINOGRAD_F4; form++) {
@@ -397,8 +397,8 @@ static void test_choice(void **state) {
                              .in = {cases[i].size, cases[i].size},
                              .out = {cases[i].size, cases[i].size},
                              .pad = {1, 1}};
-    const kiln_core_machine small = {4, 2, 1 << 15, 1 << 20, 32 << 20},
-                            large = {16, 2, 1 << 15, 1 << 20, 32 << 20};
+    const kiln_core_machine small = {4, 2, 1 << 15, 1 << 20, 32 << 20, 0},
+                            large = {16, 2, 1 << 15, 1 << 20, 32 << 20, 0};
     assert_int_equal(kiln_winograd_choose(&p, &small), cases[i].v2);
     assert_int_equal(kiln_winograd_choose(&p, &large), cases[i].avx512);
   }
@@ -409,7 +409,7 @@ static void test_choice(void **state) {
 static void test_too_large(void **state) {
   (void)state;
   const kiln_dispatch *dispatch = kiln_dispatch_select(kiln_isa_detect());
-  const kiln_core_machine machine = {4, 2, 1 << 15, 1 << 20, 1 << 24};
+  const kiln_core_machine machine = {4, 2, 1 << 15, 1 << 20, 1 << 24, 0};
   size_t bytes;
   kiln_winograd_plan plan;
   assert_error(
