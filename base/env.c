@@ -44,19 +44,30 @@ kiln_isa kiln_isa_detect(void) {
   return KILN_ISA_AVX512BF16;
 }
 
-bool kiln_isa_has_tiles(void) {
+#ifdef __linux__
+#include <sys/syscall.h>
+
+static bool let_use_tiles(void) {
+  enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
+  return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
+}
+#else
+static bool let_use_tiles(void) { return false; }
+#endif
+
+bool kiln_isa_take_tiles(void) {
   const unsigned tiles = 1u << 24, bf16 = 1u << 22; /* of leaf 7, d */
   const uint64_t state = UINT64_C(3) << 17;
   unsigned a, b, c, d;
   return __get_cpuid(1, &a, &b, &c, &d) && has_bits(c, bit_OSXSAVE) &&
          has_bits(read_xcr0(), state) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-         has_bits(d, tiles | bf16);
+         has_bits(d, tiles | bf16) && let_use_tiles();
 }
 
 #else
 
 kiln_isa kiln_isa_detect(void) { return KILN_ISA_V2; }
-bool kiln_isa_has_tiles(void) { return false; }
+bool kiln_isa_take_tiles(void) { return false; }
 
 #endif
 
@@ -110,6 +121,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
   env.caches = kiln_cpu_find_caches();
   int cap = env.flags.isa - 1; /* "native" is -1 */
   if (cap >= 0 && cap < (int)env.isa) env.isa = (kiln_isa)cap;
+  env.tiles = env.flags.matmul && env.isa == KILN_ISA_AVX512BF16 && kiln_isa_take_tiles();
 
   /* Word 1 of the flag is "system". */
   KILN_TRY(kiln_mem_create(

@@ -25,6 +25,7 @@ typedef struct kiln_env {
   uint64_t from_environment, from_options; /* who set a flag: its bit by its place in the table */
   kiln_isa isa;                            /* what this CPU has, capped by the flag */
   kiln_cpu_caches caches;
+  bool tiles;              /* AMX's are there and taken: the flag matmul asks for bf16 */
   kiln_pool *pool;         /* retained; NULL: one thread */
   kiln_timeline *timeline; /* NULL: nobody asked for one */
 } kiln_env;
@@ -40,7 +41,7 @@ kiln_status *kiln_env_check_flags(const kiln_flags *flags) KILN_MUST_USE;
 void kiln_env_destroy(kiln_env *env);
 /* The highest ISA of this CPU, by CPUID and the operating system's saved state. */
 kiln_isa kiln_isa_detect(void);
-/* Whether it has AMX's tiles of bf16, and the system keeps them; a process must ask for them
- * (runtime/kernels/heavy/tiles.h). */
-bool kiln_isa_has_tiles(void);
+/* Whether it has AMX's tiles of bf16 and the system lets this process use them, for which it is
+ * asked: stacks for signals must be larger then (AT_MINSIGSTKSZ). */
+bool kiln_isa_take_tiles(void);
 const char *kiln_isa_name(kiln_isa isa);

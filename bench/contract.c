@@ -87,7 +87,7 @@ static void *room(size_t bytes) {
 static blocked make_blocked(const bench *b, kiln_blocked_form form, const kiln_blocked *problem,
                             const float *weight) {
   const kiln_dispatch *dispatch = kiln_dispatch_select(b->env->isa);
-  const kiln_core_machine machine = kiln_machine_of_core(&b->machine);
+  const kiln_core_machine machine = kiln_machine_of_core(&b->machine, false);
   const int64_t slice = kiln_blocked_slice(form, problem->depth, &machine);
   const kiln_blocked_weight from = {weight,           problem->depth, 1,
                                     problem->outputs, problem->depth, slice};

@@ -73,7 +73,7 @@ static bool is_bf16(const kiln_loop_nest *nest, int value) {
 bool kiln_group_rounds(const kiln_group_info *info) {
   const kiln_kernel_pack *pack = &info->heavy.pack;
   if (info->is_heavy && pack->transform == KILN_TRANSFORM_BLOCKED)
-    return pack->form == (int)KILN_BLOCKED_TILES;
+    return kiln_blocked_is_tiles((kiln_blocked_form)pack->form);
   for (int n = 0; info->factors == KILN_FACTORS_BF16 && n < info->loops->nests.count; n++) {
     const kiln_loop_nest *nest = info->loops->nests.data[n];
     for (int i = 0; i < nest->body.count; i++) {

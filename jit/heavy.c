@@ -332,7 +332,7 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
       kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine);
   kiln_status_destroy(status);
   if (status) return false;
-  *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine),
+  *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
                             .alone = n->outputs[0] == kiln_graph_output(body, 0) && !bias_of(n),
                             .x = input_of(body, kiln_node_input(n, 0)),
                             .weight = input_of(body, kiln_node_input(n, 1)),
@@ -355,6 +355,6 @@ const char *kiln__heavy_name(const kiln_group_heavy *h, kiln_arena *arena) {
     return kiln_arena_printf(arena, "by Winograd's F%d",
                              (int)kiln_winograd_tile((kiln_winograd_form)h->pack.form));
   return h->pack.form == (int)KILN_BLOCKED_STRASSEN ? "in blocks, by Strassen's algorithm"
-         : h->pack.form == (int)KILN_BLOCKED_TILES  ? "in blocks, by tiles"
-                                                    : "in blocks";
+         : kiln_blocked_is_tiles((kiln_blocked_form)h->pack.form) ? "in blocks, by tiles"
+                                                                  : "in blocks";
 }

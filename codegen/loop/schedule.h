@@ -100,7 +100,7 @@ typedef struct kiln_machine {
   int masks;     /* bytes of the least element of which some lanes can be read and written; 1: of
                   * all, and that costs no more; 0: of none */
   int pairs;     /* 1: products of two pairs of bf16 are one instruction */
-  int tiles;     /* 1: those of tiles of 16 x 16 pairs are (AMX) */
+  int tiles;     /* 1: those of tiles of 16 x 16 pairs are (AMX); -1: if kiln_env has taken them */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* caches that a core reaches */
   int64_t line_bytes;
 } kiln_machine;
@@ -111,9 +111,13 @@ typedef struct kiln_machine {
 kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text,
                                    kiln_machine *out_machine) KILN_MUST_USE;
 
-/* What the core's own kernels read of it. */
-static inline kiln_core_machine kiln_machine_of_core(const kiln_machine *m) {
-  return (kiln_core_machine){m->lanes, m->ports, m->l1_bytes, m->l2_bytes, m->l3_bytes, m->tiles};
+/* What the core's own kernels read of it. `amx`: there are tiles, and this process may use them. */
+static inline kiln_core_machine kiln_machine_of_core(const kiln_machine *m, bool amx) {
+  const kiln_tiles tiles = m->tiles < 0 ? (amx ? KILN_TILES_AMX : KILN_TILES_NONE)
+                           : !m->tiles  ? KILN_TILES_NONE
+                           : amx        ? KILN_TILES_AMX
+                                        : KILN_TILES_IN_C;
+  return (kiln_core_machine){m->lanes, m->ports, m->l1_bytes, m->l2_bytes, m->l3_bytes, tiles};
 }
 
 /* Accumulators of a tile that are in registers with what they are made of: half of them where each

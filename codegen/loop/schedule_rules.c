@@ -79,7 +79,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
                         .masks = vectors[isa].masks,
                         .pairs = vectors[isa].pairs,
-                        .tiles = vectors[isa].pairs && kiln_isa_has_tiles(),
+                        .tiles = -1,
                         .l1_bytes = caches.l1,
                         .l2_bytes = caches.l2,
                         .l3_bytes = caches.l3,

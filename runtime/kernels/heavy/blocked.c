@@ -8,7 +8,9 @@
 
 static const kiln_blocked_kernels *kernels_of(const kiln_dispatch *dispatch,
                                               kiln_blocked_form form) {
-  return form == KILN_BLOCKED_TILES ? kiln_tiles_kernels() : &dispatch->blocked->forms[form];
+  return form == KILN_BLOCKED_TILES        ? &kiln_tiles_amx
+         : form == KILN_BLOCKED_TILES_IN_C ? &kiln_tiles_in_c
+                                           : &dispatch->blocked->forms[form];
 }
 /* Outputs of a panel. */
 static int64_t width_of(kiln_blocked_form form, int64_t lanes) {
@@ -16,7 +18,7 @@ static int64_t width_of(kiln_blocked_form form, int64_t lanes) {
 }
 /* What a product of a slice sums over. */
 static int64_t half_of(kiln_blocked_form form, int64_t depth) {
-  if (form == KILN_BLOCKED_TILES) return parts_of(depth, 2 * KILN_TILE_PAIRS) * KILN_TILE_PAIRS;
+  if (kiln_blocked_is_tiles(form)) return parts_of(depth, 2 * KILN_TILE_PAIRS) * KILN_TILE_PAIRS;
   return parts_of(depth, kiln_blocked_tile(form));
 }
 
@@ -34,7 +36,7 @@ int64_t kiln_blocked_slice(kiln_blocked_form form, int64_t depth,
   double most = PANEL_SHARE * l2 / (2 * machine->lanes);
   if (form == KILN_BLOCKED_STRASSEN)
     most = fmin(most, 2 * (SUMS_SHARE * l2 / (7 * STRASSEN_TILES) - (double)LINE));
-  const int64_t limit = (int64_t)fmax(most, LEAST_SLICE) * (form == KILN_BLOCKED_TILES ? 2 : 1);
+  const int64_t limit = (int64_t)fmax(most, LEAST_SLICE) * (kiln_blocked_is_tiles(form) ? 2 : 1);
   if (depth <= limit) return depth;
   return parts_of(parts_of(depth, parts_of(depth, limit)), LINE) * LINE;
 }
@@ -147,7 +149,8 @@ kiln_blocked_form kiln_blocked_choose_bf16(const kiln_blocked *problem,
                                            const kiln_core_machine *machine) {
   const bool few = problem->rows < LEAST_TILE_ROWS || problem->outputs < KILN_TILE_SIDE ||
                    problem->depth < 2 * KILN_TILE_PAIRS;
-  return machine->tiles && !few && kiln_tiles_kernels() ? KILN_BLOCKED_TILES : KILN_BLOCKED_NONE;
+  if (few || machine->tiles == KILN_TILES_NONE) return KILN_BLOCKED_NONE;
+  return machine->tiles == KILN_TILES_AMX ? KILN_BLOCKED_TILES : KILN_BLOCKED_TILES_IN_C;
 }
 
 /* -- Plans -- */
@@ -155,7 +158,7 @@ kiln_blocked_form kiln_blocked_choose_bf16(const kiln_blocked *problem,
 /* Where V and M of a strip are in a thread's scratch. */
 static kiln_status *place(kiln_blocked_plan *p) {
   const int64_t positions = kiln_blocked_positions(p->form), panel = 2 * p->kernels->lanes;
-  const int64_t sums = p->form == KILN_BLOCKED_TILES ? panel : p->strip; /* rows of M */
+  const int64_t sums = kiln_blocked_is_tiles(p->form) ? panel : p->strip; /* rows of M */
   int64_t v, m;
   if (!odd_lines(p->half, &p->v_row) || !kiln_checked_mul_i64(p->v_row, p->strip, &v) ||
       !odd_lines(v, &p->v_position) || !odd_lines(sums * panel, &p->m_position) ||
@@ -211,7 +214,7 @@ kiln_status *kiln_blocked_make_plan(const kiln_blocked *problem, kiln_blocked_fo
   p->by_panels = p->threads > 1 && p->strips < 4 * p->threads && p->panels >= p->threads;
   if (!p->by_panels && p->strips < p->threads) p->strips = least(p->threads, p->tiles);
   p->strip = parts_of(p->tiles, p->strips);
-  if (form == KILN_BLOCKED_TILES) p->strip = parts_of(p->strip, KILN_TILE_SIDE) * KILN_TILE_SIDE;
+  if (kiln_blocked_is_tiles(form)) p->strip = parts_of(p->strip, KILN_TILE_SIDE) * KILN_TILE_SIDE;
   p->strips = parts_of(p->tiles, p->strip);
   return place(p);
 }

@@ -25,13 +25,17 @@ typedef enum kiln_blocked_form {
   KILN_BLOCKED_NONE,
   KILN_BLOCKED_DIRECT,
   KILN_BLOCKED_STRASSEN,
-  KILN_BLOCKED_TILES, /* of bf16 */
+  KILN_BLOCKED_TILES,      /* of bf16, by AMX */
+  KILN_BLOCKED_TILES_IN_C, /* the same */
   KILN_BLOCKED__COUNT
 } kiln_blocked_form;
 
 /* Rows of a tile, and products of its sums. */
 static inline int64_t kiln_blocked_tile(kiln_blocked_form form) {
   return form == KILN_BLOCKED_STRASSEN ? 2 : 1;
+}
+static inline bool kiln_blocked_is_tiles(kiln_blocked_form form) {
+  return form >= KILN_BLOCKED_TILES;
 }
 static inline int64_t kiln_blocked_positions(kiln_blocked_form form) {
   return form == KILN_BLOCKED_STRASSEN ? 7 : 1;
@@ -48,8 +52,7 @@ typedef struct kiln_blocked {
  * `alone`: nothing else is computed of y, which such a kernel would have in registers. */
 kiln_blocked_form kiln_blocked_choose(const kiln_blocked *problem, const kiln_core_machine *machine,
                                       bool alone, bool may_strassen);
-/* The same of factors that are rounded to bf16: by tiles where the machine has them and this
- * process may use them, else NONE. */
+/* The same of factors that are rounded to bf16: by tiles where the machine has them, else NONE. */
 kiln_blocked_form kiln_blocked_choose_bf16(const kiln_blocked *problem,
                                            const kiln_core_machine *machine);
 

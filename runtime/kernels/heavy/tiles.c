@@ -6,11 +6,9 @@
 #include "runtime/kernels/heavy/tiles.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/budget.h"
-#include "base/env.h"
 #include "runtime/half.h"
 #include "runtime/kernels/heavy/strips.h"
 
@@ -110,7 +108,7 @@ static float fused(float sum, uint32_t a, uint32_t b) {
   const float y = flushed(kiln_bf16_to_float((uint16_t)b));
   return flushed((float)((double)sum + (double)x * (double)y));
 }
-static void sum_portable(const block *b) {
+static void sum_in_c(const block *b) {
   for (int64_t at = 0; at < b->tiles * BLOCK * SIDE; at++) {
     const int64_t r = at / BLOCK, n = at % BLOCK;
     float sum = flushed(b->init ? b->init[r * b->init_row + n] : 0);
@@ -127,18 +125,14 @@ static void sum_portable(const block *b) {
     b->sums[r * b->row + n] = sum;
   }
 }
-static void panel_portable(const kiln_blocked_part *s, int64_t panel) {
-  sum_panel(s, panel, sum_portable);
-}
+static void panel_in_c(const kiln_blocked_part *s, int64_t panel) { sum_panel(s, panel, sum_in_c); }
 
-const kiln_blocked_kernels kiln__tiles_portable = {SIDE, SIDE, fill, gather, panel_portable};
+const kiln_blocked_kernels kiln_tiles_in_c = {SIDE, SIDE, fill, gather, panel_in_c};
 
 /* -- By AMX -- */
 
-#if defined(__x86_64__) && defined(__linux__)
+#ifdef __x86_64__
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define TILES __attribute__((target("amx-tile,amx-bf16")))
 
@@ -193,25 +187,10 @@ TILES static void panel_amx(const kiln_blocked_part *s, int64_t panel) {
   _tile_release();
 }
 
-static const kiln_blocked_kernels amx = {SIDE, SIDE, fill, gather, panel_amx};
-
-static bool let_use(void) {
-  enum { ASK = 0x1023 /* ARCH_REQ_XCOMP_PERM */, TILE_DATA = 18 };
-  return syscall(SYS_arch_prctl, ASK, TILE_DATA) == 0;
-}
-static const kiln_blocked_kernels *chosen;
-static void choose(void) {
-  chosen = !kiln_isa_has_tiles() ? &kiln__tiles_portable : let_use() ? &amx : NULL;
-}
-
-const kiln_blocked_kernels *kiln_tiles_kernels(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, choose);
-  return chosen;
-}
+const kiln_blocked_kernels kiln_tiles_amx = {SIDE, SIDE, fill, gather, panel_amx};
 
 #else
 
-const kiln_blocked_kernels *kiln_tiles_kernels(void) { return &kiln__tiles_portable; }
+const kiln_blocked_kernels kiln_tiles_amx = {SIDE, SIDE, fill, gather, panel_in_c};
 
 #endif

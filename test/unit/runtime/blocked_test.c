@@ -165,8 +165,8 @@ static void check_gaps(const problem *t, const float *y) {
  * twelve products of four factors' sizes, which are those of other outputs: of all of them. */
 static void check_values(const problem *t, kiln_isa isa, kiln_blocked_form form, double times,
                          const float *y) {
-  const double *exact = t->exact[form == KILN_BLOCKED_TILES];
-  const double *sizes = t->size[form == KILN_BLOCKED_TILES];
+  const double *exact = t->exact[kiln_blocked_is_tiles(form)];
+  const double *sizes = t->size[kiln_blocked_is_tiles(form)];
   double largest = 0;
   for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) largest = fmax(largest, sizes[i]);
   for (int64_t i = 0; i < t->p.rows * t->p.outputs; i++) {
@@ -180,9 +180,8 @@ static void check_values(const problem *t, kiln_isa isa, kiln_blocked_form form,
              (long long)i, got, exact[i]);
   }
 }
-/* Tiles are none where the CPU has them and the system does not let this process use them. */
-static kiln_blocked_form last_form(void) {
-  return kiln_tiles_kernels() ? KILN_BLOCKED_TILES : KILN_BLOCKED_STRASSEN;
+static bool has_form(kiln_blocked_form form) {
+  return form != KILN_BLOCKED_NONE && (form != KILN_BLOCKED_TILES || kiln_isa_take_tiles());
 }
 static kiln_core_machine some_machine(kiln_isa isa) {
   return (kiln_core_machine){4 << isa, 2, 1 << 15, 1 << (12 + below(8)), 1 << 24, 0};
@@ -192,7 +191,8 @@ static kiln_core_machine some_machine(kiln_isa isa) {
 static void check(const problem *t, kiln_pool *pool) {
   const size_t bytes = (size_t)t->out_count * sizeof(float);
   float *y = floats(t->out_count), *other = floats(t->out_count), *avx2 = floats(t->out_count);
-  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form <= last_form(); form++) {
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
+    if (!has_form(form)) continue;
     const bool rows = below(2);
     const int64_t slice = below(2) ? t->p.depth : 2 * (1 + below(t->p.depth));
     const int64_t least = slice < t->p.depth ? slice : t->p.depth;
@@ -313,9 +313,8 @@ static void test_choice(void **state) {
  * denormal factors and sums are zeros. And where the CPU has it: the same bits in C. */
 static void test_tiles(void **state) {
   (void)state;
-  if (!kiln_tiles_kernels()) skip();
   const kiln_dispatch *dispatch = kiln_dispatch_select(KILN_ISA_V2);
-  const kiln_core_machine machine = {16, 2, 1 << 15, 1 << 20, 1 << 24, 1};
+  const kiln_core_machine machine = {16, 2, 1 << 15, 1 << 20, 1 << 24, KILN_TILES_IN_C};
   problem t = {.p = {.rows = 37, .depth = 75, .outputs = 50}};
   make(&t, 3, 5, false, true);
   for (int64_t i = 0; i < t.in_count; i += 3) t.x[i] *= 0x1p-120f;
@@ -326,17 +325,18 @@ static void test_tiles(void **state) {
   t.weight.slice = 64;
   kiln_blocked_plan plan;
   size_t bytes;
-  assert_int_equal(kiln_blocked_choose_bf16(&t.p, &machine), KILN_BLOCKED_TILES);
-  assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES, &t.weight, &bytes));
-  assert_ok(kiln_blocked_make_plan(&t.p, KILN_BLOCKED_TILES, 64, dispatch, &machine, 1, &plan));
+  assert_int_equal(kiln_blocked_choose_bf16(&t.p, &machine), KILN_BLOCKED_TILES_IN_C);
+  assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES_IN_C, &t.weight, &bytes));
+  assert_ok(
+      kiln_blocked_make_plan(&t.p, KILN_BLOCKED_TILES_IN_C, 64, dispatch, &machine, 1, &plan));
   float *u = aligned_alloc(64, (bytes + 63) / 64 * 64), *y[2];
   void *scratch = aligned_alloc(64, kiln_blocked_scratch(&plan));
   assert_true(u && scratch);
-  assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES, &t.weight, u, NULL));
+  assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES_IN_C, &t.weight, u, NULL));
   for (int i = 0; i < 2; i++) {
     y[i] = floats(t.out_count);
     memset(y[i], GAP & 0xff, (size_t)t.out_count * sizeof(float));
-    if (i) plan.kernels = &kiln__tiles_portable;
+    if (i && kiln_isa_take_tiles()) plan.kernels = &kiln_tiles_amx;
     kiln_blocked_run(&plan, t.x, u, t.bias, y[i], NULL, NULL, NULL, scratch);
     check_gaps(&t, y[i]);
   }
@@ -359,12 +359,13 @@ static void test_tiles(void **state) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     kiln_blocked_weight weight = {cases[i].w, 4, 1, 1, 4, 4};
-    assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES, &weight, &bytes));
-    assert_ok(kiln_blocked_make_plan(&one.p, KILN_BLOCKED_TILES, 4, dispatch, &machine, 1, &plan));
+    assert_ok(kiln_blocked_bytes(dispatch, KILN_BLOCKED_TILES_IN_C, &weight, &bytes));
+    assert_ok(
+        kiln_blocked_make_plan(&one.p, KILN_BLOCKED_TILES_IN_C, 4, dispatch, &machine, 1, &plan));
     float *packed = aligned_alloc(64, (bytes + 63) / 64 * 64), sum;
     void *room = aligned_alloc(64, kiln_blocked_scratch(&plan));
     assert_true(packed && room);
-    assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES, &weight, packed, NULL));
+    assert_ok(kiln_blocked_fill(dispatch, KILN_BLOCKED_TILES_IN_C, &weight, packed, NULL));
     kiln_blocked_run(&plan, cases[i].x, packed, NULL, &sum, NULL, NULL, NULL, room);
     assert_true(sum == cases[i].y);
     free(packed), free(room);
@@ -379,7 +380,7 @@ static void test_too_large(void **state) {
   const kiln_blocked_weight weight = {NULL, far, 1, far, far, far};
   size_t bytes;
   kiln_blocked_plan plan;
-  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form <= last_form(); form++) {
+  for (kiln_blocked_form form = KILN_BLOCKED_DIRECT; form < KILN_BLOCKED__COUNT; form++) {
     const kiln_blocked deep = {1, INT64_MAX - 3, 1, INT64_MAX - 3, 1};
     assert_error(kiln_blocked_bytes(dispatch, form, &weight, &bytes), KILN_OUT_OF_MEMORY, NULL);
     assert_error(kiln_blocked_make_plan(&deep, form, deep.depth, dispatch, &machine, 1, &plan),
