@@ -4,20 +4,10 @@
  *     y = g2(x2)               to     and so has g3: nothing runs in between,
  *     z = g3(x1, y)                   and g1 may lie as the groups like it
  *
- * In a group a view is an index map and costs nothing. A group that could not be lowered with its
- * views has none of them. */
+ * In a group a view is an index map and costs nothing. */
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
-
-/* A view in a group, of which it was an input before. */
-typedef struct sunk {
-  kiln_node *group, *copy;
-  kiln_ir_value *view, *source; /* outside; the copy's output of the same number is the view's */
-  int output;
-} sunk;
-typedef KILN_VEC(sunk) sunk_list;
-typedef KILN_VEC(kiln_node *) node_list;
 
 static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_TensorExprGroup); }
 
@@ -79,13 +69,8 @@ static kiln_ir_value *take_input(kiln_node *group, kiln_ir_value *v) {
   own->weight = kiln_ir_value_is_weight(v);
   return own;
 }
-static void drop_input(kiln_node *group, int i) {
-  kiln_block_remove_input(kiln_node_graph(group, "Subgraph")->top, i);
-  kiln_node_remove_input(group, i);
-}
 
-static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *group, int input,
-                 sunk_list *list) {
+static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *group, int input) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   kiln_node *first = body->top->first;
   kiln_map map = kiln_map_in(pass->scratch);
@@ -96,72 +81,25 @@ static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *
   kiln_node *copy = kiln_node_copy(body, view, &map);
   kiln_node_insert_before(copy, first);
   kiln_ir_value_replace_uses(old, copy->outputs[output]);
-  drop_input(group, input);
-  const sunk s = {group, copy, view->outputs[output], source, output};
-  kiln_vec_push(pass->scratch, list, s);
+  kiln_block_remove_input(body->top, input);
+  kiln_node_remove_input(group, input);
 }
 
-static void take_back(const sunk *s) {
-  kiln_graph *body = kiln_node_graph(s->group, "Subgraph");
-  kiln_ir_value_replace_uses(s->copy->outputs[s->output], take_input(s->group, s->view));
-  while (s->copy->input_count > 1) {
-    kiln_node *constant = kiln_node_input(s->copy, 1)->node;
-    kiln_node_remove_input(s->copy, 1);
-    if (constant->outputs[0]->use_count == 0) kiln_node_destroy(constant);
-  }
-  kiln_node_destroy(s->copy);
-  for (int i = s->group->input_count - 1; i >= 0; i--)
-    if (kiln_node_input(s->group, i) == s->source && !kiln_graph_input(body, i)->uses)
-      drop_input(s->group, i);
-}
-
-static bool is_lowered(const kiln_pass *pass, const kiln_node *group) {
-  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
-  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
-  kiln_ir_value **values = KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, inputs + outputs + 1);
-  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
-  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
-  return kiln_codegen_can_lower_values(values, inputs, values + inputs, outputs,
-                                       (kiln_factor_type)pass->env->flags.matmul,
-                                       kiln_arena_mem(pass->scratch)) == KILN_REASON_none;
-}
-
-/* Each group once, with all that went into it. */
-static void take_back_refused(const kiln_pass *pass, const sunk_list *list) {
-  kiln_map good = kiln_map_in(pass->scratch);
-  for (int i = 0; i < list->count; i++) {
-    kiln_node *group = list->data[i].group;
-    const void *known = kiln_map_find_ptr(&good, group);
-    if (!known) known = is_lowered(pass, group) ? (const void *)pass : (const void *)list;
-    kiln_map_set_ptr(&good, group, (void *)(uintptr_t)known);
-    if (known == list) take_back(&list->data[i]);
-  }
-}
-
+/* From the end on: a view of a view goes first. */
 static void visit(kiln_pass *pass, kiln_block *block) {
-  sunk_list list = {0};
-  node_list views = {0};
-  for (kiln_node *n = block->first; n; n = n->next) {
+  bool any = false;
+  for (kiln_node *n = block->last, *prev; n; n = prev) {
+    prev = n->prev;
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
-    if (all_read_in_place(block, n) && is_view(pass, n)) kiln_vec_push(pass->scratch, &views, n);
-  }
-  for (int v = 0; v < views.count; v++) {
-    const kiln_node *n = views.data[v];
+    if (!all_read_in_place(block, n) || !is_view(pass, n)) continue;
     for (int i = 0; i < n->output_count; i++) {
-      while (n->outputs[i]->uses) {
-        const kiln_use *use = n->outputs[i]->uses;
-        sink(pass, n, i, use->user, use->index, &list);
-      }
+      while (n->outputs[i]->uses)
+        sink(pass, n, i, n->outputs[i]->uses->user, n->outputs[i]->uses->index);
     }
+    kiln_node_destroy(n);
+    any = true;
   }
-  take_back_refused(pass, &list);
-  for (int v = 0; v < views.count; v++) {
-    bool used = false;
-    for (int i = 0; i < views.data[v]->output_count; i++)
-      used |= views.data[v]->outputs[i]->use_count > 0;
-    if (!used) kiln_node_destroy(views.data[v]);
-  }
-  if (views.count == 0) return;
+  if (!any) return;
   kiln_pass_forget_alias(pass);
   pass->changed = true;
 }
