@@ -568,11 +568,25 @@ static void assume_orders(kiln__lowering *l, kiln_ir_value *const *inputs, int c
   }
 }
 
+/* What is lacked of the kernel's symbols is lacked of the graph's: whoever listens there may have it
+ * checked. */
+static void pass_on(const kiln__lowering *l, kiln_ir_value *const *inputs, int count,
+                    const kiln_dim_wishes *wishes) {
+  kiln_dims *dims = count ? kiln_type_table_dims(inputs[0]->node->graph->types) : NULL;
+  for (int i = 0; dims && i < wishes->count; i++) {
+    const kiln_dim less = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].less);
+    const kiln_dim more = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].more);
+    (void)kiln_dims_prove(dims, kiln_sum_of(dims, less), kiln_sum_of(dims, more));
+  }
+}
+
 /* Whole nests for what is computed between the values. */
 static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int input_count,
                          kiln_ir_value *const *outputs, int output_count) {
   l->outputs = (const kiln_ir_value *const *)outputs;
   l->output_count = output_count;
+  kiln_dim_wishes wishes = {0};
+  kiln_dims_listen(l->fn->dims, &wishes, NULL);
   assume_orders(l, inputs, input_count);
   for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
@@ -584,6 +598,8 @@ static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int in
     lower_outputs(l);
   }
   if (l->reason == KILN_REASON_none) kiln__lower_gathers_are_read(l);
+  kiln_dims_listen(l->fn->dims, NULL, NULL);
+  pass_on(l, inputs, input_count, &wishes);
 }
 
 /* Whether all its contractions get tiles; without one a product is slow. */

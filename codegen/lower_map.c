@@ -143,10 +143,11 @@ static kiln_dim symbols_below(kiln__lowering *l, const kiln__lower_dim *index, k
   const kiln_sum at = kiln_sum_divided(dims, kiln_sum_plus(gap, kiln_sum_number(step - 1)), step);
   const kiln_sum moved = kiln_sum_times(at, step);
   const kiln_sum inside = kiln_sum_plus(kiln_sum_minus(gap, moved), kiln_sum_number(step - 1));
-  const bool parts = at.known && kiln_sum_is_natural(dims, at) &&
-                     kiln_sum_is_natural(dims, kiln_sum_minus(extent, at)) &&
+  const kiln_sum before = kiln_sum_number(at.constant < 0 ? -at.constant : 0);
+  const bool parts = at.known && kiln_sum_is_natural(dims, kiln_sum_minus(extent, at)) &&
                      kiln_sum_is_natural(dims, inside) &&
-                     kiln_sum_is_natural(dims, kiln_sum_minus(moved, gap));
+                     kiln_sum_is_natural(dims, kiln_sum_minus(moved, gap)) &&
+                     kiln_dims_prove(dims, before, kiln_sum_plus(at, before));
   return parts ? kiln_sum_dim(dims, at) : KILN_DIM_UNKNOWN;
 }
 
@@ -179,6 +180,8 @@ int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim e
   if (is_less(dims, greatest(l, index), limit)) return -1;
   if (kiln__lower_is_behind(l, index, end)) return 1;
   const int k = coarsest(l, index, &count);
+  if (count == 0 && !index->check) /* a guard may ask for it */
+    (void)kiln_dims_prove(dims, kiln_sum_plus(greatest(l, index), kiln_sum_number(1)), limit);
   const kiln_dim at = k < 0 ? KILN_DIM_UNKNOWN : iterations_below(l, index, end, k, count == 1);
   const bool known = kiln_dim_is_known(at);
   (void)want(l, (kiln__lower_want){known ? KILN__WANT_CUT : KILN__WANT_NOTHING, k, at, 0});

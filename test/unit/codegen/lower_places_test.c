@@ -207,11 +207,56 @@ static void test_reasons(void **unused) {
   }
 }
 
+/* A pool's picture of (s0 + 1)//2 columns, as a convolution in steps of two leaves it: its windows
+ * of 3 end over the edge, or before it, where that is odd or even. One kernel has both, if one
+ * window is whole, which whoever listens to the graph's dimensions is told. */
+static void test_asked_of_pools(void **state) {
+  (void)state;
+  lowered t;
+  static const char source[] = "graph(%x : " F32(
+      "1, 4, 8, (s0 + 1)//2",
+      "32*((s0 + 1)//2), 8*((s0 + 1)//2), (s0 + 1)//2, "
+      "1") "):\n"
+           "  %no : bool = prim::Constant[value=0]()\n"
+           "  %three : int[] = prim::Constant[value=[3, "
+           "3]]()\n"
+           "  %two : int[] = prim::Constant[value=[2, "
+           "2]]()\n"
+           "  %ones : int[] = prim::Constant[value=[1, "
+           "1]]()\n"
+           "  %q : " F32("1, 4, 4, (s0 + 3)//4", "16*((s0 + 3)//4), 4*((s0 + 3)//4), (s0 "
+                                                 "+ 3)//4, 1") " = aten::max_pool2d(%x, "
+                                                               "%three, %two, %ones, "
+                                                               "%ones, %no)\n  return "
+                                                               "(%q)\n";
+  kiln_status_destroy(open_graph(&t, source));
+  assert_int_equal(t.reason, KILN_REASON_no_affine_map);
+  kiln_ir_value *values[] = {kiln_graph_input(t.graph, 0), kiln_graph_output(t.graph, 0)};
+  kiln_dims *dims = kiln_type_table_dims(t.graph->types);
+  static const char *const asked[] = {"2 <= (s0 + 1)//2", "1 <= (s0 + 1)//4"};
+  for (int i = 0; i <= 2; i++) {
+    kiln_dim_wishes wishes = {0};
+    kiln_dims_listen(dims, &wishes, NULL);
+    assert_int_equal(
+        kiln_codegen_can_lower_values(values, 1, values + 1, 1, KILN_FACTORS_F32, t.f.env->mem),
+        i < 2 ? KILN_REASON_no_affine_map : KILN_REASON_none);
+    kiln_dims_listen(dims, NULL, NULL);
+    assert_int_equal(wishes.count, i < 2);
+    if (i == 2) break;
+    kiln_text text = kiln_text_in(t.f.arena);
+    kiln_dim_orders_print(&text, dims, wishes.all, 1);
+    assert_string_equal(text.data, asked[i]);
+    assert_true(kiln_dims_assume(dims, wishes.all[0]));
+  }
+  kiln_dims_forget(dims, 0);
+  close_graph(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_indices),  cmocka_unit_test(test_flip),
-      cmocka_unit_test(test_edges),        cmocka_unit_test(test_one_hot),
-      cmocka_unit_test(test_floor_divide), cmocka_unit_test(test_reasons),
-  };
+      cmocka_unit_test(test_two_indices),   cmocka_unit_test(test_flip),
+      cmocka_unit_test(test_edges),         cmocka_unit_test(test_one_hot),
+      cmocka_unit_test(test_floor_divide),  cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_asked_of_pools)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
