@@ -14,11 +14,11 @@ static bool is_find(const tree *t, int i) {
   return kiln_loop_ops[t->nest->body.data[i].op].rule == KILN_LOOP_RULE_FIND;
 }
 /* How many accumulators there are. What finds may have any number, as each place goes with its
- * value, and so may sums of products, whose order is the schedule's. */
+ * value, and so may sums of products, whose order is the schedule's; PTX has none. */
 static int vectors_of(const tree *t, int i) {
   const int all = in_strip(t, i) ? KILN_REDUCE_LANES / t->e->width : KILN_REDUCE_LANES;
-  const bool contracts = t->nest->body.data[i].op == KILN_LOOP_contract;
-  if (contracts && !in_strip(t, i)) return 1;
+  const bool free = t->nest->body.data[i].op == KILN_LOOP_contract && !t->e->target->gpu;
+  if (free && !in_strip(t, i)) return 1;
   if (!is_find(t, i)) return all;
   return !in_strip(t, i) ? 1 : all < FIND_VECTORS ? all : FIND_VECTORS;
 }
