@@ -547,39 +547,6 @@ static void begin(kiln__lowering *l, kiln_arena *arena, kiln_factor_type factors
   l->gathered = kiln_map_in(arena);
 }
 
-/* What is taken for granted of symbols that the inputs have is so of the kernel's. */
-static void assume_orders(kiln__lowering *l, kiln_ir_value *const *inputs, int count) {
-  if (count == 0) return;
-  const kiln_dims *dims = kiln_type_table_dims(inputs[0]->node->graph->types);
-  uint64_t symbols = 0;
-  for (int i = 0; i < count; i++) {
-    const kiln_tensor_detail *d =
-        kiln_type_is_tensor(inputs[i]->type) ? inputs[i]->type->detail : NULL;
-    if (!d || d->rank < 0) continue;
-    for (int k = 0; k < d->rank; k++) symbols |= kiln_dim_symbols(d->dims, d->sizes[k]);
-  }
-  for (int i = 0; i < kiln_dims_assumed(dims); i++) {
-    const kiln_dim_order order = kiln_dims_assumed_at(dims, i);
-    const uint64_t here = kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
-    if (here & ~symbols) continue;
-    (void)kiln_dims_assume(l->fn->dims,
-                           (kiln_dim_order){kiln_dim_copy(l->fn->dims, dims, order.less),
-                                            kiln_dim_copy(l->fn->dims, dims, order.more)});
-  }
-}
-
-/* What is lacked of the kernel's symbols is lacked of the graph's: whoever listens there may have it
- * checked. */
-static void pass_on(const kiln__lowering *l, kiln_ir_value *const *inputs, int count,
-                    const kiln_dim_wishes *wishes) {
-  kiln_dims *dims = count ? kiln_type_table_dims(inputs[0]->node->graph->types) : NULL;
-  for (int i = 0; dims && i < wishes->count; i++) {
-    const kiln_dim less = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].less);
-    const kiln_dim more = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].more);
-    (void)kiln_dims_prove(dims, kiln_sum_of(dims, less), kiln_sum_of(dims, more));
-  }
-}
-
 /* Whole nests for what is computed between the values. */
 static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int input_count,
                          kiln_ir_value *const *outputs, int output_count) {
@@ -587,7 +554,7 @@ static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int in
   l->output_count = output_count;
   kiln_dim_wishes wishes = {0};
   kiln_dims_listen(l->fn->dims, &wishes, NULL);
-  assume_orders(l, inputs, input_count);
+  kiln__lower_assume(l, inputs, input_count);
   for (int i = 0; i < input_count; i++) add_input(l, inputs[i]);
   if (l->reason == KILN_REASON_none) add_outputs(l);
   const int shared = l->fn->buffers.count;
@@ -599,7 +566,7 @@ static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int in
   }
   if (l->reason == KILN_REASON_none) kiln__lower_gathers_are_read(l);
   kiln_dims_listen(l->fn->dims, NULL, NULL);
-  pass_on(l, inputs, input_count, &wishes);
+  kiln__lower_ask(l, inputs, input_count, &wishes);
 }
 
 /* Whether all its contractions get tiles; without one a product is slow. */

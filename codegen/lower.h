@@ -250,6 +250,12 @@ int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *
  * constant or a scalar. Cast to `dtype` (NONE: as it is). */
 int kiln__lower_input(kiln__lowering *l, const kiln_node *node, int i, const kiln__lower_map *map,
                       kiln_dtype dtype);
+/* What is taken for granted of symbols that the inputs have is so of the kernel's. */
+void kiln__lower_assume(kiln__lowering *l, kiln_ir_value *const *inputs, int count);
+/* What is lacked of the kernel's symbols is lacked of the graph's: whoever listens there may have
+ * it checked. */
+void kiln__lower_ask(const kiln__lowering *l, kiln_ir_value *const *inputs, int count,
+                     const kiln_dim_wishes *wishes);
 bool kiln__lower_is_tensor(const kiln_node *node, int i);
 bool kiln__lower_is_none(const kiln_node *node, int i);
 /* Element i of a list of tensors that a node of the group makes. */

@@ -147,3 +147,35 @@ int kiln__lower_size(kiln__lowering *l, kiln_dtype dtype, kiln_dim size) {
 kiln_dtype kiln__lower_dtype_of(const kiln__lowering *l, int value) {
   return value < 0 ? KILN_DTYPE_NONE : l->nest->body.data[value].dtype;
 }
+
+/* -- Orders of symbols -- */
+
+void kiln__lower_assume(kiln__lowering *l, kiln_ir_value *const *inputs, int count) {
+  if (count == 0) return;
+  const kiln_dims *dims = kiln_type_table_dims(inputs[0]->node->graph->types);
+  uint64_t symbols = 0;
+  for (int i = 0; i < count; i++) {
+    const kiln_tensor_detail *d =
+        kiln_type_is_tensor(inputs[i]->type) ? inputs[i]->type->detail : NULL;
+    if (!d || d->rank < 0) continue;
+    for (int k = 0; k < d->rank; k++) symbols |= kiln_dim_symbols(d->dims, d->sizes[k]);
+  }
+  for (int i = 0; i < kiln_dims_assumed(dims); i++) {
+    const kiln_dim_order order = kiln_dims_assumed_at(dims, i);
+    const uint64_t here = kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
+    if (here & ~symbols) continue;
+    (void)kiln_dims_assume(l->fn->dims,
+                           (kiln_dim_order){kiln_dim_copy(l->fn->dims, dims, order.less),
+                                            kiln_dim_copy(l->fn->dims, dims, order.more)});
+  }
+}
+
+void kiln__lower_ask(const kiln__lowering *l, kiln_ir_value *const *inputs, int count,
+                     const kiln_dim_wishes *wishes) {
+  kiln_dims *dims = count ? kiln_type_table_dims(inputs[0]->node->graph->types) : NULL;
+  for (int i = 0; dims && i < wishes->count; i++) {
+    const kiln_dim less = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].less);
+    const kiln_dim more = kiln_dim_copy(dims, l->fn->dims, wishes->all[i].more);
+    (void)kiln_dims_prove(dims, kiln_sum_of(dims, less), kiln_sum_of(dims, more));
+  }
+}
