@@ -177,11 +177,12 @@ int kiln__lower_side(kiln__lowering *l, const kiln__lower_dim *index, kiln_dim e
   kiln_dims *dims = l->fn->dims;
   const kiln_sum limit = kiln_sum_of(dims, end);
   int count;
-  if (is_less(dims, greatest(l, index), limit)) return -1;
+  const kiln_sum most = greatest(l, index);
+  if (is_less(dims, most, limit)) return -1;
   if (kiln__lower_is_behind(l, index, end)) return 1;
   const int k = coarsest(l, index, &count);
   if (count == 0 && !index->check) /* a guard may ask for it */
-    (void)kiln_dims_prove(dims, kiln_sum_plus(greatest(l, index), kiln_sum_number(1)), limit);
+    (void)kiln_dims_prove(dims, kiln_sum_plus(most, kiln_sum_number(1)), limit);
   const kiln_dim at = k < 0 ? KILN_DIM_UNKNOWN : iterations_below(l, index, end, k, count == 1);
   const bool known = kiln_dim_is_known(at);
   (void)want(l, (kiln__lower_want){known ? KILN__WANT_CUT : KILN__WANT_NOTHING, k, at, 0});

@@ -11,21 +11,19 @@
 
 static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_TensorExprGroup); }
 
-static bool has_shape(const kiln_ir_value *v) {
-  return kiln_type_is_tensor(v->type) && kiln_type_has_dims(v->type);
-}
-
 /* A view of a tensor by constants, whose elements nobody writes. */
 static bool is_view(kiln_pass *pass, kiln_node *n) {
   if (!n->op || n->block_count || n->op->cost != KILN_COST_view || n->input_count == 0 ||
       n->op->variant != KILN_VARIANT_NONE || !kiln_codegen_has_lowering(n->op) ||
-      kiln_codegen_can_lower(n) != KILN_REASON_none || !has_shape(kiln_node_input(n, 0)))
+      kiln_codegen_can_lower(n) != KILN_REASON_none ||
+      !kiln_type_has_dims(kiln_node_input(n, 0)->type))
     return false;
   for (int i = 1; i < n->input_count; i++)
     if (!kiln__fusion_is_inline(kiln_node_input(n, i))) return false;
   for (int i = 0; i < n->output_count; i++) {
     const kiln_ir_value *v = n->outputs[i];
-    if (!has_shape(v) || kiln_alias_has_writers(kiln_pass_alias(pass), v)) return false;
+    if (!kiln_type_has_dims(v->type) || kiln_alias_has_writers(kiln_pass_alias(pass), v))
+      return false;
   }
   return true;
 }
@@ -37,9 +35,10 @@ static bool reads_in_place(const kiln_node *group, int input) {
   for (const kiln_use *use = v->uses; use; use = use->next) {
     const kiln_node *n = use->user;
     if (!n->op || !kiln_codegen_contracts(n->op)) continue;
-    const kiln_tensor_detail *w = n->input_count > 1 && has_shape(kiln_node_input(n, 1))
-                                      ? kiln_node_input(n, 1)->type->detail
-                                      : NULL;
+    const kiln_tensor_detail *w =
+        n->input_count > 1 && kiln_type_has_dims(kiln_node_input(n, 1)->type)
+            ? kiln_node_input(n, 1)->type->detail
+            : NULL;
     if (use->index != 0 || !w || w->rank != 4 || kiln__convolution_groups(n) == 0) return false;
     if (w->sizes[1] != 1 && (w->sizes[2] != 1 || w->sizes[3] != 1)) return false;
   }

@@ -155,8 +155,8 @@ static kiln_status *run_winograd(kiln_call *call, rest_run *run, const kiln_wino
   kiln_winograd_plan plan;
   run->image_rows = windows->out[0];
   run->each = all % rows == 0 ? all / rows : 0;
-  KILN_TRY(kiln_winograd_make_plan(windows, form, call->dispatch, &h->machine, threads_of(call),
-                                   &plan));
+  KILN_TRY(
+      kiln_winograd_make_plan(windows, form, call->dispatch, &h->machine, threads_of(call), &plan));
   return kiln_winograd_call(call, &plan, x, u, y, h->alone || !run->each ? NULL : rest_of_image,
                             run);
 }
@@ -182,21 +182,27 @@ static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *
   const float *bias =
       h->bias < 0 ? NULL : kiln_tensor_data(kiln__frame_read(f, o[h->bias])->u.tensor);
   rest_run run = {.group = group, .args = args, .work = group->work};
-  kiln_kernel_pack pack = h->pack;
+  const kiln_kernel_pack *pack = &h->pack;
+  kiln_kernel_pack other; /* of another form */
   kiln_winograd windows;
+  int form = pack->form;
   const void *u;
   void *own;
   size_t bytes;
   if (group->shape && !kiln_kernel_shape_work(group->shape, args->symbols, &run.work))
     return KILN_ERROR(KILN_OP_ERROR, "%s: sizes of more than 2^63", group->name);
-  if (pack.transform == KILN_TRANSFORM_WINOGRAD) pack.form = (int)windows_of(h, x, &windows);
-  if (pack.form == 0) return NULL;
-  KILN_TRY(kiln_pack_take(call, &h->slots[pack.form], &pack, weight, &u, &own, &bytes));
-  kiln_status *status =
-      pack.transform == KILN_TRANSFORM_WINOGRAD
-          ? run_winograd(call, &run, &windows, (kiln_winograd_form)pack.form, kiln_tensor_data(x),
-                         u, args->data[h->given])
-          : run_blocked(call, &run, x, u, bias, args->data[h->given]);
+  if (pack->transform == KILN_TRANSFORM_WINOGRAD) form = (int)windows_of(h, x, &windows);
+  if (form == 0) return NULL;
+  if (form != pack->form) {
+    other = *pack;
+    other.form = form;
+    pack = &other;
+  }
+  KILN_TRY(kiln_pack_take(call, &h->slots[form], pack, weight, &u, &own, &bytes));
+  kiln_status *status = pack->transform == KILN_TRANSFORM_WINOGRAD
+                            ? run_winograd(call, &run, &windows, (kiln_winograd_form)form,
+                                           kiln_tensor_data(x), u, args->data[h->given])
+                            : run_blocked(call, &run, x, u, bias, args->data[h->given]);
   if (own) kiln_cache_free(&call->cache, own, bytes);
   if (status || h->alone || run.each) return status;
   return group->device->launch(group->device, call, group, args);

@@ -215,12 +215,12 @@ static inline bool spreads(const kiln__llvm_emitter *e, kiln_dtype dtype, kiln_d
   return e->target->masks && e->width > 1 && step > 1 && step <= MOST_APART &&
          kiln_loop_size(dtype) >= LEAST && step * e->width * kiln_loop_size(dtype) <= MOST;
 }
-/* The first `left` lanes of `value`, `step` elements apart from the address on. */
-void kiln__llvm_emit_spread(kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
-                            int align, int step, LLVMValueRef left);
 
 /* -- emit_gather.c -- */
 
+/* The first `left` lanes of `value`, `step` elements apart from the address on. */
+void kiln__llvm_emit_spread(kiln__llvm_emitter *e, LLVMValueRef value, LLVMValueRef address,
+                            int align, int step, LLVMValueRef left);
 /* A check: `mask` has the lanes that exist; NULL: all do, or all are alike. */
 LLVMValueRef kiln__llvm_emit_check(kiln__llvm_emitter *e, const kiln_loop_inst *inst,
                                    LLVMValueRef mask);

@@ -361,7 +361,7 @@ bool kiln_loop_can_fault(const kiln_loop_fn *fn);
 /* Its symbols are s0 up to that number. */
 int kiln_loop_symbol_count(const kiln_loop_fn *fn);
 
-enum { KILN_LOOP_LANES = 64 }; /* at most, in generated code */
+enum { KILN_LOOP_LANES = KILN_REDUCE_LANES }; /* at most, in generated code */
 
 /* What a back end makes code of: a kernel whose dimensions in nests are numbers, or symbols that
  * are the results of a program. [s0*s1 + 1] is [s0], and the program makes s0*s1 + 1 of the call's

@@ -18,7 +18,7 @@ static int64_t width_of(kiln_blocked_form form, int64_t lanes) {
 }
 /* What a product of a slice sums over. */
 static int64_t half_of(kiln_blocked_form form, int64_t depth) {
-  if (kiln_blocked_is_tiles(form)) return parts_of(depth, 2 * KILN_TILE_PAIRS) * KILN_TILE_PAIRS;
+  if (kiln_blocked_is_tiles(form)) return kiln_tile_pairs(depth);
   return parts_of(depth, kiln_blocked_tile(form));
 }
 

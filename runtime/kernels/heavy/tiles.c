@@ -17,12 +17,11 @@ enum { SIDE = KILN_TILE_SIDE, PAIRS = KILN_TILE_PAIRS, BLOCK = 2 * SIDE, TILE = 
 static uint32_t pair_of(float first, float second) {
   return kiln_float_to_bf16(first) | (uint32_t)kiln_float_to_bf16(second) << 16;
 }
-static int64_t whole_pairs(int64_t depth) { return parts_of(depth, 2 * PAIRS) * PAIRS; }
 
 /* -- Packing -- */
 
 static void fill(const kiln_blocked_weight *w, float *u, int64_t begin, int64_t end) {
-  const int64_t half = whole_pairs(w->depth);
+  const int64_t half = kiln_tile_pairs(w->depth);
   for (int64_t panel = begin; panel < end; panel++) {
     if (kiln_budget_leaves_out()) return;
     uint32_t *to = (uint32_t *)(void *)u + panel * half * BLOCK;
