@@ -17,12 +17,14 @@
 #include "bench/kernels.h"
 #include "runtime/kernels/heavy/blocked.h"
 
-enum { TIMES = 31 };
+/* The kernel, and the blocked forms of f32. */
+enum { TIMES = 31, WAYS = KILN_BLOCKED_STRASSEN + 1 };
 
 static const int64_t shapes[][3] = {
-    {2, 256, 256},   {5, 256, 1024},  {8, 512, 512},    {16, 1024, 256},  {32, 256, 256},
-    {32, 1024, 256}, {32, 256, 1024}, {128, 768, 768},  {128, 3072, 768}, {128, 768, 3072},
-    {512, 512, 512}, {197, 384, 384}, {196, 1000, 512}, {1024, 64, 576},
+    {2, 256, 256},    {5, 256, 1024},   {8, 512, 512},      {8, 1024, 1024}, {16, 1024, 256},
+    {32, 256, 256},   {32, 1024, 256},  {32, 256, 1024},    {128, 768, 768}, {128, 3072, 768},
+    {128, 768, 3072}, {512, 512, 512},  {1024, 1024, 1024}, {64, 64, 64},    {197, 64, 197},
+    {197, 384, 384},  {196, 1000, 512}, {1024, 64, 576},
 };
 
 static const char kernel_text[] =
@@ -126,12 +128,12 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
   int at;
   const bool copies_x = find_copy(code, m * k, &rows, &at);
   const kiln_blocked problem = {m, k, n, k, n};
-  blocked ways[KILN_BLOCKED__COUNT];
-  for (int i = KILN_BLOCKED_DIRECT; i < KILN_BLOCKED__COUNT; i++)
+  blocked ways[WAYS];
+  for (int i = KILN_BLOCKED_DIRECT; i < WAYS; i++)
     ways[i] = make_blocked(b, (kiln_blocked_form)i, &problem, w);
-  double times[KILN_BLOCKED__COUNT][TIMES], ns[KILN_BLOCKED__COUNT]; /* 0: the kernel */
+  double times[WAYS][TIMES], ns[WAYS]; /* 0: the kernel */
   for (int t = -3; t < TIMES; t++) {
-    for (int i = 0; i < KILN_BLOCKED__COUNT; i++) {
+    for (int i = 0; i < WAYS; i++) {
       const uint64_t begin = kiln_now_ns();
       int calls = 0;
       while (kiln_now_ns() - begin < 2000000 || calls == 0) {
@@ -148,8 +150,8 @@ static void run(const bench *b, int64_t m, int64_t n, int64_t k, const char *fac
     }
   }
   const double operations = 2.0 * (double)m * (double)n * (double)k;
-  double shares[KILN_BLOCKED__COUNT];
-  for (int i = 0; i < KILN_BLOCKED__COUNT; i++) {
+  double shares[WAYS];
+  for (int i = 0; i < WAYS; i++) {
     ns[i] = bench_median(times[i], TIMES);
     shares[i] = 100 * operations / ns[i] / b->peak;
     if (i > 0) discard(&ways[i]);
