@@ -4,88 +4,8 @@
  * `vectors` vectors of one operand and one element for each row of the other, for rows * vectors
  * multiplications and additions. */
 #include <math.h>
-#include <stddef.h>
 
-#include "base/cpu.h"
 #include "codegen/loop/schedule.h"
-
-/* -- The machine -- */
-
-static bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static const struct {
-  const char *name;
-  int64_t least, most;
-  size_t offset;
-  bool is_wide;
-} words[] = {
-    {"lanes", 1, KILN_LOOP_LANES / 4, offsetof(kiln_machine, lanes), false},
-    {"registers", 1, 64, offsetof(kiln_machine, registers), false},
-    {"ports", 1, 8, offsetof(kiln_machine, ports), false},
-    {"masks", 0, 8, offsetof(kiln_machine, masks), false},
-    {"pairs", 0, 1, offsetof(kiln_machine, pairs), false},
-    {"tiles", 0, 1, offsetof(kiln_machine, tiles), false},
-    {"l1", 1, INT64_MAX, offsetof(kiln_machine, l1_bytes), true},
-    {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
-    {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
-    {"line", 1, 4096, offsetof(kiln_machine, line_bytes), true},
-};
-
-static kiln_status * override(kiln_str text, kiln_machine *m) {
-  kiln_cursor cursor = kiln_cursor_of(text), *c = &cursor;
-  for (bool first = true; kiln_cursor_skip(c), c->at < c->end; first = false) {
-    int64_t value;
-    if (!first && !kiln_cursor_accept(c, ","))
-      return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: ',' was expected");
-    kiln_cursor_skip(c);
-    const kiln_str name = kiln_cursor_take(c, is_letter);
-    if (!kiln_cursor_accept(c, "=") ||
-        !kiln_str_parse_i64(kiln_cursor_take(c, is_letter), &value) || value < 0)
-      return KILN_ERROR(KILN_INVALID_ARGUMENT, "option machine: NAME=NUMBER was expected");
-    bool known = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-      if (!kiln_str_is(name, words[i].name) || value < words[i].least || value > words[i].most)
-        continue;
-      known = true;
-      if (words[i].is_wide)
-        *(int64_t *)(void *)((char *)m + words[i].offset) = value;
-      else
-        *(int *)(void *)((char *)m + words[i].offset) = (int)value;
-    }
-    if (!known || (m->lanes & (m->lanes - 1)))
-      return KILN_ERROR(KILN_INVALID_ARGUMENT,
-                        "option machine: " KILN_STR_FMT
-                        "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), pairs (to 1), tiles (to 1), l1, l2, l3, line",
-                        KILN_STR_ARG(name), (long long)value);
-  }
-  return NULL;
-}
-
-kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *out) {
-  static const struct {
-    int lanes, registers, masks, pairs;
-  } vectors[KILN_ISA__COUNT] = {
-      [KILN_ISA_V2] = {4, 16, 0, 0},
-      [KILN_ISA_AVX2] = {8, 16, 4, 0},
-      [KILN_ISA_AVX512] = {16, 32, 1, 0},
-      [KILN_ISA_AVX512BF16] = {16, 32, 1, 1},
-  };
-  const kiln_cpu_caches caches = kiln_cpu_find_caches();
-  *out = (kiln_machine){.lanes = vectors[isa].lanes,
-                        .registers = vectors[isa].registers,
-                        .ports = 2, /* of all that have AVX2, but for some of AVX-512; none tells */
-                        .masks = vectors[isa].masks,
-                        .pairs = vectors[isa].pairs,
-                        .tiles = -1,
-                        .l1_bytes = caches.l1,
-                        .l2_bytes = caches.l2,
-                        .l3_bytes = caches.l3,
-                        .line_bytes = caches.line};
-  return override(text, out);
-}
 
 /* -- Contractions -- */
 
@@ -93,8 +13,12 @@ enum {
   LATENCY = 4 /* of a sum, in cycles */,
   USUAL_VECTORS = 4, /* of a tile; of many rows more, where nothing else has as little to do */
   MOST_VECTORS = 7,
-  LONG = 512 /* what a symbol is taken for */
+  LONG = 512 /* what a symbol is taken for */,
+  /* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
+   * asking for it takes time alone. A symbol is taken for as many. */
+  ASKED_ROWS = 96
 };
+static const double FAR_BYTES = 16;             /* of what is behind the second cache, in a cycle */
 static const double NEAR = 1.02, SHARED = 1.06; /* what takes as long, and what that is worth */
 
 /* Which loops of a nest move the operands of its contractions. */
@@ -209,7 +133,6 @@ static int most_rows(int vectors, const kiln_machine *m, bool both) {
  * not 3 of 3. `bytes`: of one vector in all of a panel's depth. */
 static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kiln_machine *m,
                              bool both, double bytes, int only, double *out_cycles) {
-  const double far_bytes = 16; /* of what is behind the second cache, in a cycle */
   const int64_t vectors = (columns + width - 1) / width;
   tile_shape best = {1, 1};
   double least = INFINITY, reads = INFINITY;
@@ -218,7 +141,7 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
     for (int r = most < rows ? most : (int)rows; r >= 1 && (v == only || !only); r--) {
       const int64_t full = (vectors + v - 1) / v * v;
-      const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / far_bytes : 0;
+      const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / FAR_BYTES : 0;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
       const double loads = (double)(v + r) / (v * r);
       const bool is_near = cycles > least / NEAR, wide = v > USUAL_VECTORS;
@@ -233,15 +156,33 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
   return best;
 }
 
+/* A panel that is asked for while the one before it is at work: not one that is soon there, nor one
+ * that would drive out that panel. */
+static bool can_ask(double bytes, const kiln_machine *m) {
+  enum { SMALL = 1 << 13 };
+  return bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
+}
+
 /* Panels are as wide as for many rows, where that is about as fast: kernels for different numbers
- * of rows share the packed weights then. All rows in one tile read the weights once. */
+ * of rows share the packed weights then. All rows in one tile read the weights once. Few rows that
+ * would be several tiles wait for the weights: their panels are as narrow as is fast, so that tiles
+ * have more rows, and that the next panel can be asked for. */
 static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
-                            bool both, double bytes) {
+                            bool both, double bytes, bool few) {
   double least, cycles;
   const int usual = find_shape(columns, LONG, width, m, both, bytes, 0, &least).vectors;
   const tile_shape best = find_shape(columns, rows, width, m, both, bytes, 0, &least);
   const tile_shape same = find_shape(columns, rows, width, m, both, bytes, usual, &cycles);
-  return cycles <= least * SHARED && (same.rows == rows || best.rows < rows) ? same : best;
+  const bool is_shared = cycles <= least * SHARED;
+  if (is_shared && same.rows == rows) return same;
+  for (int v = 1; few && can_ask(v * bytes, m); v++) {
+    tile_shape narrow = find_shape(columns, rows, width, m, both, bytes, v, &cycles);
+    if (cycles > least * NEAR) continue;
+    const int64_t tiles = (rows + narrow.rows - 1) / narrow.rows;
+    narrow.rows = (int)((rows + tiles - 1) / tiles); /* tiles of about as many rows */
+    return narrow;
+  }
+  return is_shared && best.rows < rows ? same : best;
 }
 
 /* Panels that stand inside of the rows' loop: what they read stays in half of the L2 cache while
@@ -329,15 +270,23 @@ static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load
   return bytes;
 }
 
+/* Rows that go over a panel, in all loops that do not move what is packed. */
+static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) {
+  double rows = 1;
+  for (int d = 0; d < nest->rank; d++)
+    if (load->strides[d] == 0) rows *= (double)kiln_dim_or(nest->extents[d], ASKED_ROWS);
+  return rows;
+}
+
 /* The next panel is asked for where the rows that go through one are few, so that it comes from far
- * for many of them: not one that is soon there, nor one that would drive out the panel at work. */
+ * for many of them; but not so few that it takes longer to come than they take. */
 static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
                            const kiln_loop_inst *load, const kiln_machine *m) {
-  enum { FEW_ROWS = 512, SMALL = 1 << 13 };
-  const double bytes = panel_bytes(nest, load, s->panel);
+  enum { FEW_ROWS = 512 };
+  const double comes = kiln__schedule_width(nest, m->lanes) * packed_size(nest, load) / FAR_BYTES;
   return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
          kiln_dim_or(kiln__schedule_rows(nest, s), FEW_ROWS) <= FEW_ROWS &&
-         bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
+         rows_over(nest, load) / m->ports >= comes && can_ask(panel_bytes(nest, load, s->panel), m);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -424,10 +373,6 @@ static bool wants_pairs(const kiln_loop_fn *fn, int number, const kiln_machine *
          !kiln__schedule_pairs_refuse(fn, number, s, &c);
 }
 
-/* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
- * asking for it takes time alone. */
-enum { ASKED_ROWS = 96 };
-
 /* `packs`: also what lies as vectors read it, where the copy has half the bytes. */
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bool packs,
                    kiln_arena *arena, kiln_schedule_nest *out) {
@@ -441,11 +386,12 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   const kiln_loop_inst *inst = &nest->body.data[s.load];
   const int64_t rows = s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG);
   const double bytes = panel_bytes(nest, inst, width);
-  const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes);
   const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
   const bool lies = (inst->strides[s.column] == 1 && !halves) ||
                     (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
+  const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
+                                     !lies && rows_over(nest, inst) <= ASKED_ROWS);
   const int64_t panel = shape.vectors * width;
   *out = (kiln_schedule_nest){.panel_loop = s.column,
                               .panel = (int)panel,

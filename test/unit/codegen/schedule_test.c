@@ -215,8 +215,9 @@ static void test_windows(void **unused) {
       {ROWS("7", "512", "4608"), "lanes=16,registers=32,l2=1048576",
        "schedule {\n  nest 0: panel i1 32, pack b1, tile i0 7\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 21\n}\n"},
+      /* Few rows: those of one tile are not cut, and wait for no panel that they would ask for. */
       {ROWS("7", "512", "1024"), "lanes=16,registers=32,l2=1048576",
-       "schedule {\n  nest 0: panel i1 64, pack b1, tile i0 4\n"
+       "schedule {\n  nest 0: panel i1 32, pack b1, tile i0 7\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 97\n}\n"},
       /* Seven vectors are one panel of seven, not two of four; of few rows it would be read often.
        */
@@ -253,10 +254,10 @@ static void test_rules(void **unused) {
                                 "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                                 "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                                 "}\n"},
-      /* Few rows go through a panel of 8 KB or more, of which the second cache holds eight. */
+      /* A panel takes longer to come than 5 rows take with vectors of 64 bytes. */
       {"lanes=16,registers=32,l2=1048576",
        "schedule {\n"
-       "  nest 0: panel i1 64, pack b1, prefetch, tile i0 5\n"
+       "  nest 0: panel i1 64, pack b1, tile i0 5\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 1486\n"
        "}\n"},
       {"registers=1", "schedule {\n"
@@ -291,7 +292,8 @@ static void test_rules(void **unused) {
   fixture_close(&f);
 }
 
-/* A panel is asked for while few rows go through the one before. */
+/* A panel is asked for while few rows go through the one before, but so many that it comes in time.
+ * Few rows that would be several tiles have narrow panels. */
 #define PRODUCT(rows)                                                               \
   "kernel {\n in b0: f32[" rows ", 512] [512, 1]\n in b1: f32[512, 512] [512, 1]\n" \
   " out b2: f32[" rows ", 512] [512, 1]\n nest [" rows ", 512] {\n reduce 512 {\n"  \
@@ -302,17 +304,33 @@ static void test_rules_of_prefetch(void **unused) {
   (void)unused;
   static const struct {
     const char *kernel;
+    kiln_isa isa;
     bool wanted;
-  } cases[] = {{PRODUCT("8"), true}, {PRODUCT("96"), true}, {PRODUCT("97"), false}};
+    int panel, tile;
+  } cases[] = {
+      {PRODUCT("3"), KILN_ISA_AVX2, false, 24, 3},
+      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4},
+      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4},
+      {PRODUCT("96"), KILN_ISA_AVX2, true, 16, 6},
+      {PRODUCT("97"), KILN_ISA_AVX2, false, 16, 6},
+      {PRODUCT("6"), KILN_ISA_AVX512, false, 64, 6},
+      {PRODUCT("7"), KILN_ISA_AVX512, false, 32, 7},
+      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8},
+      {PRODUCT("16"), KILN_ISA_AVX512, true, 32, 8},
+      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12},
+      {PRODUCT("97"), KILN_ISA_AVX512, false, 64, 6},
+  };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
     fixture_open(&f);
     kiln_machine machine;
     kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
-    assert_ok(kiln_machine_describe(KILN_ISA_AVX2,
-                                    KILN_STR("l1=32768,l2=524288,l3=33554432,line=64"), &machine));
+    assert_ok(kiln_machine_describe(cases[i].isa,
+                                    KILN_STR("l1=32768,l2=1048576,l3=33554432,line=64"), &machine));
     const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
     assert_true(s.nests[0].pack == 1 && s.nests[0].strip == 0);
+    assert_int_equal(s.nests[0].panel, cases[i].panel);
+    assert_int_equal(s.nests[0].tile, cases[i].tile);
     assert_int_equal(s.nests[0].prefetch, cases[i].wanted);
     fixture_close(&f);
   }
