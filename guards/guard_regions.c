@@ -52,7 +52,7 @@ typedef struct guarder {
 
 static void set_aside_node(guarder *g, kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_prim_Constant) || kiln_node_is_type_check(n)) return;
-  g->has_group = g->has_group || kiln_node_is(n, KILN_OP_prim_TensorExprGroup);
+  g->has_group = g->has_group || kiln_node_is_group(n);
   for (int i = 0; i < n->output_count; i++) {
     kiln_ir_value *v = n->outputs[i];
     if (!kiln_type_is_tensor(v->type) || !v->type->detail) continue;
@@ -637,7 +637,7 @@ static void guard_block(guarder *g, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     if (n->mark & IS_WRITE) write = n;
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
+    if (!kiln_node_is_group(n)) {
       pass_by(&f, n);
       if (!can_be_asked_before(n)) before.count = 0;
       if (!alone && can_be_asked_before(n)) kiln_vec_push(pass->scratch, &before, n);

@@ -90,7 +90,7 @@ static void build_fallback(builder *b) {
   b->sub = kiln_graph_create_sub(b->graph);
   for (int i = 0; i < b->region->parts.count; i++) {
     const kiln_node *n = b->region->parts.data[i];
-    if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) {
+    if (kiln_node_is_group(n)) {
       copy_group(b, n);
       continue;
     }
@@ -137,8 +137,7 @@ static void say_symbols(builder *b) {
   for (int i = 0; i < s->count; i++) now[i] = s->all[i].now;
   for (int i = 0; i < b->region->parts.count; i++) {
     kiln_node *part = b->region->parts.data[i];
-    if (kiln_node_is(part, KILN_OP_prim_TensorExprGroup))
-      kiln_node_set_pointer(part, KILN_ATTR_NOW, now);
+    if (kiln_node_is_group(part)) kiln_node_set_pointer(part, KILN_ATTR_NOW, now);
   }
 }
 
@@ -256,7 +255,7 @@ void kiln__region_build(kiln_region *region) {
   move_behind(region, b.branch);
   for (int i = 0; i < region->parts.count; i++) {
     move_in(&b, region->parts.data[i]);
-    if (!kiln_node_is(region->parts.data[i], KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(region->parts.data[i])) continue;
     say_orders(&b, region->parts.data[i]);
     if (!region->symbols) settle_sizes(region->pass, region->parts.data[i]);
   }

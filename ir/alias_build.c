@@ -290,8 +290,7 @@ static void build_structural(kiln_alias *a, const kiln_node *node) {
     default: break;
   }
   const kiln_graph *sub = kiln_node_graph(node, "Subgraph");
-  bool runs_it = kiln_node_is(node, KILN_OP_prim_TensorExprGroup) ||
-                 kiln_node_is(node, KILN_OP_prim_FallbackGraph) ||
+  bool runs_it = kiln_node_is_group(node) || kiln_node_is(node, KILN_OP_prim_FallbackGraph) ||
                  kiln_node_is(node, KILN_OP_prim_DifferentiableGraph);
   if (sub && runs_it)
     build_subgraph(a, node, sub);

@@ -36,7 +36,7 @@ static void print_escaped(kiln_text *text, kiln_str s) {
 /* -- What is not drawn as a node -- */
 
 static bool is_group(const kiln_node *n) {
-  return kiln_node_is(n, KILN_OP_prim_TensorExprGroup) && kiln_node_graph(n, "Subgraph");
+  return kiln_node_is_group(n) && kiln_node_graph(n, "Subgraph");
 }
 
 /* Values that stand in labels. */

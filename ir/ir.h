@@ -206,6 +206,9 @@ static inline kiln_ir_value *kiln_node_output(const kiln_node *n, int i) { retur
 static inline bool kiln_node_is(const kiln_node *node, kiln_op_id id) {
   return node->op && node->op->id == (int)id && node->op->variant == KILN_VARIANT_NONE;
 }
+static inline bool kiln_node_is_group(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_prim_TensorExprGroup);
+}
 /* Whether nothing comes behind it: it ends in prim::RaiseException. */
 static inline bool kiln_block_raises(const kiln_block *b) {
   return b->last && kiln_node_is(b->last, KILN_OP_prim_RaiseException);

@@ -272,8 +272,7 @@ static const kiln_tensor_detail *detail_of_constant(kiln_arena *arena, kiln_ival
 
 bool kiln_shape_only_reads(const kiln_node *user, int index) {
   const kiln_schema *schema = user->op ? user->op->schema : NULL;
-  if (kiln_node_is(user, KILN_OP_prim_ListUnpack) ||
-      kiln_node_is(user, KILN_OP_prim_TensorExprGroup) ||
+  if (kiln_node_is(user, KILN_OP_prim_ListUnpack) || kiln_node_is_group(user) ||
       kiln_node_is(user, KILN_OP_prim_FallbackGraph) || user == user->graph->top->ret) {
     return true;
   }

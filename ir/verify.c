@@ -258,8 +258,7 @@ static int layout_of(const kiln_ir_value *v) {
 
 /* Layouts stay between groups, and what turns one into another. */
 static kiln_status *verify_layouts(const kiln_node *node) {
-  if (kiln_node_is(node, KILN_OP_prim_TensorExprGroup) || kiln_node_is(node, KILN_OP_contiguous))
-    return NULL;
+  if (kiln_node_is_group(node) || kiln_node_is(node, KILN_OP_contiguous)) return NULL;
   for (int i = 0; i < node->input_count; i++)
     REQUIRE(!layout_of(kiln_node_input(node, i)), node, "input %d has a layout", i);
   for (int i = 0; i < node->output_count; i++)
@@ -283,7 +282,7 @@ static kiln_status *verify_subgraphs(const kiln_node *node) {
     if (a->kind == KILN_ATTR_GRAPH) KILN_TRY(kiln_graph_verify(a->u.graph));
   }
   const kiln_graph *sub = kiln_node_graph(node, "Subgraph");
-  if (!sub || !kiln_node_is(node, KILN_OP_prim_TensorExprGroup)) return NULL;
+  if (!sub || !kiln_node_is_group(node)) return NULL;
   REQUIRE(kiln_graph_input_count(sub) == node->input_count, node,
           "the group has %d inputs, its subgraph %d", node->input_count,
           kiln_graph_input_count(sub));

@@ -50,9 +50,7 @@ static bool may_write_bordered(const kiln_graph *body) {
 static int border_of(const kiln_ir_value *v, const kiln_block *block) {
   const kiln_tensor_detail *d = v->type->detail;
   const kiln_use *use = v->uses;
-  if (!use || use->next || use->user->block != block ||
-      !kiln_node_is(use->user, KILN_OP_prim_TensorExprGroup))
-    return 0;
+  if (!use || use->next || use->user->block != block || !kiln_node_is_group(use->user)) return 0;
   if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST || !kiln_type_has_dims(v->type) ||
       (kiln_dim_is_number(d->sizes[3]) && d->sizes[3] < LEAST_WIDTH) ||
       !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
@@ -81,7 +79,7 @@ static void give_border(kiln_pass *pass, kiln_ir_value *v, int border) {
 
 void kiln__lay_borders(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(n)) continue;
     for (int i = 0; i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
       const int border = kiln_type_is_tensor(v->type) && v->type->detail ? border_of(v, block) : 0;

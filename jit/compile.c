@@ -466,7 +466,7 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
 static void find_groups(kiln_compile_job *j, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
     for (int b = 0; b < n->block_count; b++) find_groups(j, n->blocks[b]);
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(n)) continue;
     add_group(j, kiln_node_graph(n, "Subgraph"), n);
   }
 }

@@ -51,7 +51,7 @@ void kiln__printer_end(kiln__printer *p) {
 static void find_groups(kiln__printer *p, const kiln_block *block) {
   for (const kiln_node *n = block->first; n; n = n->next) {
     for (int b = 0; b < n->block_count; b++) find_groups(p, n->blocks[b]);
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(n)) continue;
     kiln_vec_push(p->runner.scratch, &p->groups, kiln_node_graph(n, "Subgraph"));
   }
 }

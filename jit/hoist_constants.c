@@ -239,7 +239,7 @@ static void visit(kiln_pass *pass, kiln_block *block) {
   kiln__find_seen(block, &seen);
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(n)) continue;
     hoister h = {.pass = pass, .group = n, .body = kiln_node_graph(n, "Subgraph"), .seen = seen};
     h.fixed = kiln_map_in(pass->scratch);
     h.outer = kiln_map_in(pass->scratch);

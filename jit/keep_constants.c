@@ -53,7 +53,7 @@ bool kiln__is_keepable(const kiln_node *n) {
 
 bool kiln__may_share(const kiln_node *n) {
   const kiln_schema *s = n->op ? n->op->schema : NULL;
-  if (kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) return false;
+  if (kiln_node_is_group(n)) return false;
   if (!s || n->op->id == KILN_OP__CUSTOM || n->op->cost == KILN_COST_view ||
       n->op->flags & KILN_OP_MAY_RETURN_ARG)
     return true;
@@ -68,8 +68,7 @@ static bool is_seen(const kiln_ir_value *v, const kiln_block *block, const kiln_
   for (const kiln_use *use = v->uses; use; use = use->next) {
     const kiln_node *user = use->user;
     if (user->block != block || user == block->ret || user->block_count) return true;
-    if (kiln_node_graph(user, "Subgraph") && !kiln_node_is(user, KILN_OP_prim_TensorExprGroup))
-      return true;
+    if (kiln_node_graph(user, "Subgraph") && !kiln_node_is_group(user)) return true;
     if (user->op && user->op->flags & KILN_OP_WRITES) return true;
     for (int i = 0; kiln__may_share(user) && i < user->output_count; i++)
       if (kiln_map_find_ptr(seen, user->outputs[i])) return true;

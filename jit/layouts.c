@@ -38,8 +38,6 @@ typedef struct planner {
   KILN_VEC(laid) all;
 } planner;
 
-static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_TensorExprGroup); }
-
 /* Channels and pixels, as PyTorch would have them without being asked. */
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
@@ -123,13 +121,13 @@ static bool wants_turned(const planner *p, const kiln_node *group, int input) {
 
 static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {
   for (const kiln_use *use = v->uses; use; use = use->next)
-    if (use->user->block != p->block || !is_group(use->user)) return true;
+    if (use->user->block != p->block || !kiln_node_is_group(use->user)) return true;
   return false;
 }
 
 static void find_values(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
-    for (int i = 0; is_group(n) && i < n->output_count; i++) {
+    for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
       if (!can_turn(v)) continue;
       const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -TURN_COST * numel_of(v) : 0};
@@ -142,7 +140,7 @@ static void find_values(planner *p) {
 static void find_gains(planner *p) {
   kiln_map counted = kiln_map_in(p->pass->scratch);
   for (const kiln_node *n = p->block->first; n; n = n->next) {
-    if (!is_group(n)) continue;
+    if (!kiln_node_is_group(n)) continue;
     int first = -1;
     for (int i = 0; i < n->output_count; i++) {
       const int number = number_of(p, n->outputs[i]);
@@ -261,7 +259,7 @@ static void lay_value(planner *p, kiln_ir_value *v) {
   own->type = laid_type(p, own->type);
   for (kiln_use *use = v->uses, *next; use; use = next) {
     next = use->next;
-    if (use->user->block == p->block && is_group(use->user)) {
+    if (use->user->block == p->block && kiln_node_is_group(use->user)) {
       lay_input(p, use->user, use->index);
       continue;
     }
@@ -288,7 +286,8 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
   find_gains(&p);
   for (kiln_node *n = block->first; n; n = n->next) {
     bool lies = false;
-    for (int i = 0; is_group(n) && i < n->output_count; i++) lies |= is_turned(&p, n->outputs[i]);
+    for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++)
+      lies |= is_turned(&p, n->outputs[i]);
     for (int i = 0; lies && i < n->input_count; i++)
       if (wants_turned(&p, n, i)) turn_input(&p, n, i);
   }
@@ -315,7 +314,7 @@ static void give_way(kiln_pass *pass, kiln_block *block) {
   enum { FEW = 4 };
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
-    const kiln_graph *body = is_group(n) ? kiln_node_graph(n, "Subgraph") : NULL;
+    const kiln_graph *body = kiln_node_is_group(n) ? kiln_node_graph(n, "Subgraph") : NULL;
     const kiln_node *resized = body ? find_resized(body) : NULL;
     int count = 0;
     if (!resized || has_layout(kiln_graph_output(body, 0))) continue;

@@ -9,8 +9,6 @@
 #include "jit/convolution.h"
 #include "jit/fusion.h"
 
-static bool is_group(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_TensorExprGroup); }
-
 /* A view of a tensor by constants, whose elements nobody writes. */
 static bool is_view(kiln_pass *pass, kiln_node *n) {
   if (!n->op || n->block_count || n->op->cost != KILN_COST_view || n->input_count == 0 ||
@@ -50,7 +48,7 @@ static bool all_read_in_place(const kiln_block *block, const kiln_node *view) {
   for (int i = 0; i < view->output_count; i++) {
     for (const kiln_use *use = view->outputs[i]->uses; use; use = use->next) {
       any = true;
-      if (use->user->block != block || !is_group(use->user) ||
+      if (use->user->block != block || !kiln_node_is_group(use->user) ||
           !reads_in_place(use->user, use->index))
         return false;
     }

@@ -26,7 +26,7 @@ static int fuse(fixture *f, kiln_graph *graph, int *out_groups) {
   int count = 0;
   *out_groups = 0;
   for (const kiln_node *n = graph->top->first; n; n = n->next) {
-    if (!kiln_node_is(n, KILN_OP_prim_TensorExprGroup)) continue;
+    if (!kiln_node_is_group(n)) continue;
     ++*out_groups;
     const kiln_graph *body = kiln_node_graph(n, "Subgraph");
     for (const kiln_node *m = body->top->first; m; m = m->next) {
