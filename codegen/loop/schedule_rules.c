@@ -391,7 +391,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
                     (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
   const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
-                                     !lies && rows_over(nest, inst) <= ASKED_ROWS);
+                                     !lies && rows_over(nest, inst) <= (double)ASKED_ROWS);
   const int64_t panel = shape.vectors * width;
   *out = (kiln_schedule_nest){.panel_loop = s.column,
                               .panel = (int)panel,
