@@ -2,7 +2,7 @@
  * peak, measured in the same run, for each shape. B lies as [k, n] or, like a layer's weight, as
  * [n, k].
  *
- *   taskset -c 0 build/bench/gemm [--isa v2|avx2|avx512] [--f64] [--threads N] [M N K [kn|nk]]
+ *   taskset -c 0 build/bench/gemm [--isa v2|avx2|avx512] [--f64] [M N K]
  *
  * Medians of many calls on the same data, so B is in the cache where it fits. */
 #include <stdio.h>
@@ -85,6 +85,9 @@ int main(int argc, char **argv) {
       b.dispatch = kiln_dispatch_select(!strcmp(name, "v2")     ? KILN_ISA_V2
                                         : !strcmp(name, "avx2") ? KILN_ISA_AVX2
                                                                 : KILN_ISA_AVX512);
+    } else {
+      fprintf(stderr, "gemm: what is %s?\n", argv[at]);
+      return 2;
     }
   }
   const double most = bench_peak(b.dispatch->isa) / (b.f64 ? 2 : 1);

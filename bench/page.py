@@ -1,10 +1,10 @@
-"""docs/performance.md: figures between two marks of it, and how a cell of its tables reads."""
+"""docs/performance*.md: figures between two marks of one, and how a cell of their tables reads."""
+import glob
 import os
 import statistics
 import time
 
-PAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs",
-                    "performance.md")
+DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs")
 
 
 def cell(values):
@@ -24,8 +24,13 @@ def median(call, seconds, before=3, least=5):
 
 
 def write(begin, end, text):
-    with open(PAGE, encoding="utf-8") as f:
-        page = f.read()
-    head, tail = page[:page.index(begin) + len(begin)], page[page.index(end):]
-    with open(PAGE, "w", encoding="utf-8") as f:
-        f.write(head + "\n" + text + "\n" + tail)
+    for name in glob.glob(os.path.join(DOCS, "performance*.md")):
+        with open(name, encoding="utf-8") as f:
+            page = f.read()
+        if begin not in page:
+            continue
+        head, tail = page[:page.index(begin) + len(begin)], page[page.index(end):]
+        with open(name, "w", encoding="utf-8") as f:
+            f.write(head + "\n" + text + "\n" + tail)
+        return
+    raise SystemExit("no page of docs has the mark %s" % begin)

@@ -7,7 +7,7 @@ median, beside it the lowest and highest. Answers are compared before anything i
 times stands what Kiln has of the machine: bytes read and written against the bandwidth at that size,
 or operations against the FMA peak, both of `bench_peak`, which runs in each round. Run it with a
 Python that has torch and a C++ compiler (`compare.py --install FOLDER`); pinned, say by
-`taskset -c 1`. --write puts the table into docs/performance.md.
+`taskset -c 1`. --write puts the table into docs/performance-kernels.md.
 """
 import argparse
 import collections

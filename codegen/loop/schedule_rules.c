@@ -16,7 +16,8 @@ enum {
   LONG = 512 /* what a symbol is taken for */,
   /* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
    * asking for it takes time alone. A symbol is taken for as many. */
-  ASKED_ROWS = 96
+  ASKED_ROWS = 256,
+  FEW_ROWS = 96 /* that wait for the weights */
 };
 static const double FAR_BYTES = 16;             /* of what is behind the second cache, in a cycle */
 static const double NEAR = 1.02, SHARED = 1.06; /* what takes as long, and what that is worth */
@@ -159,8 +160,8 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
 /* A panel that is asked for while the one before it is at work: not one that is soon there, nor one
  * that would drive out that panel. */
 static bool can_ask(double bytes, const kiln_machine *m) {
-  enum { SMALL = 1 << 13 };
-  return bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 8);
+  enum { SMALL = 1 << 14 };
+  return bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 4);
 }
 
 /* Panels are as wide as for many rows, where that is about as fast: kernels for different numbers
@@ -274,7 +275,7 @@ static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load
 static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) {
   double rows = 1;
   for (int d = 0; d < nest->rank; d++)
-    if (load->strides[d] == 0) rows *= (double)kiln_dim_or(nest->extents[d], ASKED_ROWS);
+    if (load->strides[d] == 0) rows *= (double)kiln_dim_or(nest->extents[d], FEW_ROWS);
   return rows;
 }
 
@@ -282,11 +283,10 @@ static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) 
  * for many of them; but not so few that it takes longer to come than they take. */
 static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
                            const kiln_loop_inst *load, const kiln_machine *m) {
-  enum { FEW_ROWS = 512 };
   const double comes = kiln__schedule_width(nest, m->lanes) * packed_size(nest, load) / FAR_BYTES;
-  return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel &&
-         kiln_dim_or(kiln__schedule_rows(nest, s), FEW_ROWS) <= FEW_ROWS &&
-         rows_over(nest, load) / m->ports >= comes && can_ask(panel_bytes(nest, load, s->panel), m);
+  const double rows = rows_over(nest, load);
+  return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel && rows <= (double)ASKED_ROWS &&
+         rows / m->ports >= comes && can_ask(panel_bytes(nest, load, s->panel), m);
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -391,7 +391,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
                     (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
   const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
-                                     !lies && rows_over(nest, inst) <= (double)ASKED_ROWS);
+                                     !lies && rows_over(nest, inst) <= (double)FEW_ROWS);
   const int64_t panel = shape.vectors * width;
   *out = (kiln_schedule_nest){.panel_loop = s.column,
                               .panel = (int)panel,
@@ -405,7 +405,6 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
     out->strip = (int)kiln__schedule_panels(nest, out);
     out->prefetch = false;
   }
-  if (kiln_dim_or(kiln__schedule_rows(nest, out), 0) > ASKED_ROWS) out->prefetch = false;
   out->claim = !s.both && wants_claim(fn, nest, out, m);
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);
   return true;

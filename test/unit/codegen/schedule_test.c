@@ -312,13 +312,15 @@ static void test_rules_of_prefetch(void **unused) {
       {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4},
       {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4},
       {PRODUCT("96"), KILN_ISA_AVX2, true, 16, 6},
-      {PRODUCT("97"), KILN_ISA_AVX2, false, 16, 6},
+      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6},
       {PRODUCT("6"), KILN_ISA_AVX512, false, 64, 6},
       {PRODUCT("7"), KILN_ISA_AVX512, false, 32, 7},
       {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8},
       {PRODUCT("16"), KILN_ISA_AVX512, true, 32, 8},
       {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12},
-      {PRODUCT("97"), KILN_ISA_AVX512, false, 64, 6},
+      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6},
+      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6},
+      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
