@@ -5,14 +5,14 @@
 
 enum { LINE = 64 };
 
-/* For reading it comes into the second cache, for writing into the first. */
-static void ask_for(kiln__llvm_emitter *e, LLVMValueRef at, bool written) {
+/* Into the first cache, or, `far`, the second one. */
+static void ask_for(kiln__llvm_emitter *e, LLVMValueRef at, bool written, bool far) {
   LLVMValueRef args[4] = {at, LL->ConstInt(e->i32, written, 0),
-                          LL->ConstInt(e->i32, written ? 3 : 2, 0), LL->ConstInt(e->i32, 1, 0)};
+                          LL->ConstInt(e->i32, far ? 2 : 3, 0), LL->ConstInt(e->i32, 1, 0)};
   kiln__llvm_emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
 }
 
-/* The load of what is packed, whose next panel is prefetched; -1: there is none. */
+/* The load of what is packed that is prefetched; -1: there is none. */
 int kiln__llvm_find_next(const tile *x) {
   const kiln_loop_nest *nest = x->t->nest;
   if (x->open >= 0 || !nest->tile.prefetch || x->t->e->target->gpu) return -1;
@@ -23,30 +23,32 @@ int kiln__llvm_find_next(const tile *x) {
   return -1;
 }
 
-/* Of memory, that an iteration reads of a panel. */
+/* Elements, and lines of memory, that an iteration reads of a panel. */
+static int elements_of(const tile *x) { return x->panel * (1 + x->pairs); }
 static int lines_of(const tile *x) {
   const int size = kiln_loop_size(x->t->nest->body.data[x->next].dtype);
-  return (x->panel * size * (1 + x->pairs) + LINE - 1) / LINE;
+  return (elements_of(x) * size + LINE - 1) / LINE;
 }
 
-/* Of the lines that an iteration reads of the panel, those of the next one that this tile asks for:
- * each tile of a panel's rows some, all of them together all. */
+/* The lines that an iteration reads of the panel, so many iterations on. Or, of the next panel,
+ * those of them that this tile asks for: each tile of a panel's rows some, all together all. */
 void kiln__llvm_emit_next(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_nest *nest = x->t->nest;
   if (x->next < 0) return;
   const kiln_loop_inst *inst = &nest->body.data[x->next];
-  const int size = kiln_loop_size(inst->dtype), lines = lines_of(x);
+  const int size = kiln_loop_size(inst->dtype), lines = lines_of(x), ahead = nest->tile.ahead;
   const kiln_dim rows = nest->extents[x->row_loop];
   const int64_t tiles =
       kiln_dim_is_number(rows) ? (rows + nest->tile.rows - 1) / nest->tile.rows : lines;
-  const int count = (int)((lines + tiles - 1) / tiles);
-  LLVMValueRef panel = kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
-  LLVMValueRef at = offset_by(e, inst->dtype, kiln__llvm_iteration_at(x, x->next, 0, 0), panel);
+  const int count = ahead ? lines : (int)((lines + tiles - 1) / tiles);
+  LLVMValueRef by = ahead ? kiln__llvm_emit_index(e, (int64_t)ahead * elements_of(x))
+                          : kiln__llvm_emit_dim(e, inst->strides[nest->tile.panel_loop]);
+  LLVMValueRef at = offset_by(e, inst->dtype, kiln__llvm_iteration_at(x, x->next, 0, 0), by);
   for (int k = 0; k < count; k++) {
     LLVMValueRef line =
         binary(e, LLVMAdd, x->next_line, kiln__llvm_emit_index(e, (int64_t)k * LINE / size));
-    ask_for(e, offset_by(e, inst->dtype, at, line), false);
+    ask_for(e, offset_by(e, inst->dtype, at, line), false, ahead == 0);
   }
 }
 
@@ -55,6 +57,7 @@ LLVMValueRef kiln__llvm_find_next_line(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_nest *nest = x->t->nest;
   if (x->next < 0) return NULL;
+  if (nest->tile.ahead) return kiln__llvm_emit_index(e, 0);
   const int size = kiln_loop_size(nest->body.data[x->next].dtype), lines = lines_of(x);
   LLVMValueRef number =
       LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, kiln__llvm_emit_index(e, nest->tile.rows), "");
@@ -76,7 +79,7 @@ void kiln__llvm_emit_claim(const tile *x) {
           binary(e, LLVMAdd, x->first_row, kiln__llvm_emit_index(e, row));
       for (int column = 0; column < x->vectors * e->width; column += step) {
         x->t->s->counters[x->inner] = kiln__llvm_emit_index(e, column);
-        ask_for(e, address_of(e, x->t->s, inst, x->t->s->rank), true);
+        ask_for(e, address_of(e, x->t->s, inst, x->t->s->rank), true, false);
       }
     }
   }

@@ -115,7 +115,8 @@ typedef struct kiln_loop_tile {
   int rows; /* 0: there is no tile */
   int row_loop;
   int packed;     /* the input whose vectors are whole, however far the inner loop goes; -1: none */
-  bool prefetch;  /* of that, the next panel */
+  bool prefetch;  /* of that, the next panel, */
+  int ahead;      /* or what is read so many iterations later; 0: the panel */
   bool claim;     /* its results' lines come before they are written */
   bool pairs;     /* the innermost loop of the body has two iterations, of factors in bf16 */
   int panel_loop; /* of the nest; and where the last panel is no whole one: */

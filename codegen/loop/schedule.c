@@ -30,6 +30,7 @@ static void print_nest(kiln_text *text, const kiln_schedule_nest *n, int number)
     kiln_text_printf(text, "  nest %d: panel i%d %d", number, n->panel_loop, n->panel);
     if (n->pack >= 0) kiln_text_printf(text, ", pack b%d", n->pack);
     if (n->prefetch) kiln_text_puts(text, ", prefetch");
+    if (n->ahead) kiln_text_printf(text, " %d", n->ahead);
     for (int i = 0; i < n->round_count; i++) kiln_text_printf(text, ", round b%d", n->rounds[i]);
     if (n->pairs) kiln_text_puts(text, ", pairs");
     if (n->tile && n->tile_loop < 0) kiln_text_puts(text, ", tile 1");
@@ -114,6 +115,9 @@ static kiln_status *parse_nest_tile(kiln_cursor *c, const kiln_loop_fn *fn, int 
       KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->pack));
     } else if (!n->prefetch && kiln_cursor_accept(c, "prefetch")) {
       n->prefetch = true;
+      kiln_cursor_skip(c);
+      if (c->at < c->end && *c->at >= '0' && *c->at <= '9')
+        KILN_TRY(parse_number(c, "", KILN_SCHEDULE_MAX_AHEAD + 1, &n->ahead));
     } else if (n->round_count < KILN_SCHEDULE_MAX_ROUNDS && kiln_cursor_accept(c, "round")) {
       KILN_TRY(parse_number(c, "b", fn->buffers.count, &n->rounds[n->round_count]));
       n->round_count++;
@@ -495,6 +499,7 @@ static void add_part(kiln_loop_fn *to, const kiln_loop_nest *from, const kiln_sc
                                     .row_loop = p->tile_at,
                                     .packed = s->pack,
                                     .prefetch = s->prefetch,
+                                    .ahead = s->ahead,
                                     .claim = s->claim,
                                     .pairs = s->pairs,
                                     .panel_loop = p->panel_at}};

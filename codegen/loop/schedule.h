@@ -42,6 +42,8 @@
  *                bf16, it is packed as that
  *   prefetch     behind `pack b1`: while a panel is worked on, the next one comes into the second
  *                cache
+ *   prefetch 96  the same of what 96 iterations of the sum later read, into the first cache: where
+ *                one tile has all rows, so that a panel is read once
  *   claim        behind `tile`: a tile asks for the lines of its results before it sums, so that
  *                they are there when it writes them
  *   round b0     where all that reads x are casts to bf16 and back, whoever calls the kernel rounds
@@ -131,6 +133,7 @@ enum {
   KILN_SCHEDULE_MAX_ROWS = 16,
   KILN_SCHEDULE_MAX_PANEL = 256,
   KILN_SCHEDULE_MAX_STRIP = 1 << 20,
+  KILN_SCHEDULE_MAX_AHEAD = 1 << 16,
   KILN_SCHEDULE_MAX_BLOCK = 4096,
   KILN_SCHEDULE_MAX_ROUNDS = 2,    /* inputs of a contraction */
   KILN_SCHEDULE_MAX_TILES = 64,    /* of a body */
@@ -164,7 +167,8 @@ typedef struct kiln_schedule_nest {
   int64_t grain;         /* 0: not said */
   int panel_loop, panel; /* loops of the nest, from 0; iterations; 0: there is no panel, nor tile */
   int pack;              /* input; -1: none */
-  bool prefetch;         /* of what is packed: the next panel */
+  bool prefetch;         /* of what is packed: the next panel, */
+  int ahead;             /* or what is read so many iterations later; 0: the panel */
   bool claim;            /* of the tile's results: their lines */
   int round_count, rounds[KILN_SCHEDULE_MAX_ROUNDS]; /* inputs */
   bool pairs;                                        /* of what is packed and what is rounded */

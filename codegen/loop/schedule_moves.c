@@ -81,14 +81,19 @@ static bool change_strip(mover *m, int by) {
   if (by != 0 && (s->pack >= 0 || to < 1 || to > panels)) return false;
   if (to > KILN_SCHEDULE_MAX_STRIP) return false;
   s->strip = (int)to;
-  if (s->strip) s->prefetch = false;
+  if (s->strip) s->prefetch = false, s->ahead = 0;
   return complete(m);
 }
 
+/* On and off; 1 and -1: twice and half as many iterations on, of which none is the next panel. */
 static bool change_prefetch(mover *m, int by) {
-  (void)by;
-  if (!m->s->tile || m->s->pack < 0 || m->s->strip) return false;
-  m->s->prefetch = !m->s->prefetch;
+  kiln_schedule_nest *s = m->s;
+  if (!s->tile || s->pack < 0 || s->strip) return false;
+  const int ahead = by == 0 ? 0 : by > 0 ? (s->ahead ? 2 * s->ahead : 16) : s->ahead / 2;
+  if ((by != 0 && !s->prefetch) || ahead > KILN_SCHEDULE_MAX_AHEAD) return false;
+  if (by < 0 && s->ahead == 0) return false;
+  s->prefetch = by != 0 || !s->prefetch;
+  s->ahead = ahead;
   return true;
 }
 
@@ -268,19 +273,19 @@ static const struct {
   bool (*change)(mover *m, int by);
   int by;
 } moves[] = {
-    {change_rows, -1},         {change_vectors, 1},      {change_strip, 0},
-    {change_vectors, -1},      {change_body_unrolls, 1}, {change_rows, 1},
-    {change_prefetch, 0},      {change_claim, 0},        {change_body_rows, -1},
-    {change_body_vectors, 1},  {change_block, -1},       {change_stage, 0},
-    {change_body_vectors, -1}, {change_block, 1},        {change_body_rows, 1},
-    {change_stage, 1},         {change_nest_unroll, 2},  {change_lanes, 1},
-    {change_nest_unroll, 1},   {change_vector_loop, 0},  {change_order, 1},
-    {change_panel, 0},         {change_lanes, -1},       {change_body_unrolls, -1},
-    {change_nest_unroll, 4},   {change_nest_unroll, 0},  {change_panel, 1},
-    {change_panel, -1},        {change_rows, -2},        {change_strip, 1},
-    {change_strip, -1},        {change_tile_loop, 1},    {change_tile_loop, 2},
-    {change_rows, 2},          {change_vectors, 2},      {change_order, 2},
-    {change_order, 0},
+    {change_rows, -1},       {change_vectors, 1},       {change_strip, 0},
+    {change_vectors, -1},    {change_body_unrolls, 1},  {change_rows, 1},
+    {change_prefetch, 0},    {change_prefetch, 1},      {change_prefetch, -1},
+    {change_claim, 0},       {change_body_rows, -1},    {change_body_vectors, 1},
+    {change_block, -1},      {change_stage, 0},         {change_body_vectors, -1},
+    {change_block, 1},       {change_body_rows, 1},     {change_stage, 1},
+    {change_nest_unroll, 2}, {change_lanes, 1},         {change_nest_unroll, 1},
+    {change_vector_loop, 0}, {change_order, 1},         {change_panel, 0},
+    {change_lanes, -1},      {change_body_unrolls, -1}, {change_nest_unroll, 4},
+    {change_nest_unroll, 0}, {change_panel, 1},         {change_panel, -1},
+    {change_rows, -2},       {change_strip, 1},         {change_strip, -1},
+    {change_tile_loop, 1},   {change_tile_loop, 2},     {change_rows, 2},
+    {change_vectors, 2},     {change_order, 2},         {change_order, 0},
 };
 
 static double cost_of(const kiln_loop_nest *from, const kiln_schedule_nest *s) {

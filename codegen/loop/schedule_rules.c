@@ -279,14 +279,23 @@ static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) 
   return rows;
 }
 
-/* The next panel is asked for where the rows that go through one are few, so that it comes from far
- * for many of them; but not so few that it takes longer to come than they take. */
-static bool wants_prefetch(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
-                           const kiln_loop_inst *load, const kiln_machine *m) {
-  const double comes = kiln__schedule_width(nest, m->lanes) * packed_size(nest, load) / FAR_BYTES;
-  const double rows = rows_over(nest, load);
-  return s->pack >= 0 && nest->extents[s->panel_loop] > s->panel && rows <= (double)ASKED_ROWS &&
-         rows / m->ports >= comes && can_ask(panel_bytes(nest, load, s->panel), m);
+/* Where one tile has all rows, what is read some way on is asked for, a quarter of the first cache
+ * ahead: the CPU stops at each page. Of several tiles the next panel is, where it comes from far
+ * for many of them; but not for so few that it takes longer to come than they take. */
+static void choose_prefetch(const kiln_loop_nest *nest, const kiln_loop_inst *load,
+                            const kiln_machine *m, kiln_schedule_nest *s) {
+  const double rows = rows_over(nest, load), bytes = packed_size(nest, load);
+  const double comes = kiln__schedule_width(nest, m->lanes) * bytes / FAR_BYTES;
+  const double panel = panel_bytes(nest, load, s->panel);
+  if (s->pack < 0) return;
+  if (rows <= s->tile) {
+    const double step = s->panel * bytes * (1 + s->pairs), way = (double)(m->l1_bytes / 4);
+    s->prefetch = panel * (double)kiln__schedule_panels(nest, s) > (double)m->l1_bytes;
+    s->ahead = s->prefetch ? (int)fmin(fmax(way / step, 1), KILN_SCHEDULE_MAX_AHEAD) : 0;
+  } else {
+    s->prefetch = nest->extents[s->panel_loop] > s->panel && rows <= (double)ASKED_ROWS &&
+                  rows / m->ports >= comes && can_ask(panel, m);
+  }
 }
 
 static double buffer_bytes(const kiln_loop_buffer *b) {
@@ -400,10 +409,10 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
                               .tile = shape.rows};
   choose_rounds(fn, number, &o, out);
   out->pairs = wants_pairs(fn, number, m, out, arena);
-  out->prefetch = wants_prefetch(nest, out, inst, m);
+  choose_prefetch(nest, inst, m, out);
   if (out->pack >= 0 && s.row >= 0 && wants_strip(fn, nest, out, inst, s.both, m)) {
     out->strip = (int)kiln__schedule_panels(nest, out);
-    out->prefetch = false;
+    out->prefetch = false, out->ahead = 0;
   }
   out->claim = !s.both && wants_claim(fn, nest, out, m);
   if (s.is_swapped && lies) out->strip = strip_for(nest, s.load, panel, columns / panel, m);

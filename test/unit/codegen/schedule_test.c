@@ -26,8 +26,10 @@ static kiln_status *parse_schedule(schedule_job *job) {
 static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[] = {
-      "", "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
+      "",
+      "schedule {\n  nest 0: panel i1 48, pack b1, tile i0 4\n}\n",
       "schedule {\n  nest 0: panel i1 48, pack b1, prefetch, tile i0 4\n}\n",
+      "schedule {\n  nest 0: panel i1 48, pack b1, prefetch 65536, tile i0 4\n}\n",
       "schedule {\n  nest 0: panel i1 256, tile i0 16\n"
       "  nest 0: vector i1 8\n}\n",
       "schedule {\n  nest 0: panel i1 8, tile i0 2, claim, strip 3\n"
@@ -49,6 +51,7 @@ static void test_refused(void **unused) {
   static const char *const wrong[][2] = {
       {"nest 0: panel i1 48", "without a tile"},
       {"nest 0: panel i1 48, prefetch, tile i0 4", "prefetched, but nothing is packed"},
+      {"nest 0: panel i1 48, pack b1, prefetch 65537, tile i0 4", "65537 is too large"},
       {"nest 0: panel i1 48, pack b1, claim", "without a tile"},
       {"nest 1: panel i1 48, tile i0 4", "1 is too large"},
       {"nest 0: panel i2 48, tile i0 4", "no loop i2"},
@@ -212,12 +215,11 @@ static void test_windows(void **unused) {
       {last, "l1=8192,l2=2097152", /* a panel is in the first cache, all of them are not */
        "schedule {\n  nest 0: panel i1 16, pack b1, tile i0 6\n"
        "  nest 0: vector i1 8, unroll l0 2, parallel i0 i1, grain 1212\n}\n"},
-      {ROWS("7", "512", "4608"), "lanes=16,registers=32,l2=1048576",
-       "schedule {\n  nest 0: panel i1 32, pack b1, tile i0 7\n"
+      {ROWS("7", "512", "4608"), "lanes=16,registers=32,l1=32768,l2=1048576",
+       "schedule {\n  nest 0: panel i1 32, pack b1, prefetch 64, tile i0 7\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 21\n}\n"},
-      /* Few rows: those of one tile are not cut, and wait for no panel that they would ask for. */
-      {ROWS("7", "512", "1024"), "lanes=16,registers=32,l2=1048576",
-       "schedule {\n  nest 0: panel i1 32, pack b1, tile i0 7\n"
+      {ROWS("7", "512", "1024"), "lanes=16,registers=32,l1=32768,l2=1048576",
+       "schedule {\n  nest 0: panel i1 32, pack b1, prefetch 64, tile i0 7\n"
        "  nest 0: vector i1 16, unroll l0 2, parallel i1, grain 97\n}\n"},
       /* Seven vectors are one panel of seven, not two of four; of few rows it would be read often.
        */
@@ -254,7 +256,7 @@ static void test_rules(void **unused) {
                                 "  nest 0: panel i1 16, pack b1, tile i0 5\n"
                                 "  nest 0: vector i1 8, unroll l0 2, parallel i1, grain 743\n"
                                 "}\n"},
-      /* A panel takes longer to come than 5 rows take with vectors of 64 bytes. */
+      /* What the first cache holds is not asked for. */
       {"lanes=16,registers=32,l2=1048576",
        "schedule {\n"
        "  nest 0: panel i1 64, pack b1, tile i0 5\n"
@@ -292,8 +294,9 @@ static void test_rules(void **unused) {
   fixture_close(&f);
 }
 
-/* A panel is asked for while few rows go through the one before, but so many that it comes in time.
- * Few rows that would be several tiles have narrow panels. */
+/* A panel is asked for while few rows go through the one before, and what comes a quarter of the
+ * first cache later where they are one tile. Few rows that would be several tiles have narrow
+ * panels. */
 #define PRODUCT(rows)                                                               \
   "kernel {\n in b0: f32[" rows ", 512] [512, 1]\n in b1: f32[512, 512] [512, 1]\n" \
   " out b2: f32[" rows ", 512] [512, 1]\n nest [" rows ", 512] {\n reduce 512 {\n"  \
@@ -306,21 +309,20 @@ static void test_rules_of_prefetch(void **unused) {
     const char *kernel;
     kiln_isa isa;
     bool wanted;
-    int panel, tile;
+    int panel, tile, ahead;
   } cases[] = {
-      {PRODUCT("3"), KILN_ISA_AVX2, false, 24, 3},
-      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4},
-      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4},
-      {PRODUCT("96"), KILN_ISA_AVX2, true, 16, 6},
-      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6},
-      {PRODUCT("6"), KILN_ISA_AVX512, false, 64, 6},
-      {PRODUCT("7"), KILN_ISA_AVX512, false, 32, 7},
-      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8},
-      {PRODUCT("16"), KILN_ISA_AVX512, true, 32, 8},
-      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12},
-      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6},
-      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6},
-      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6},
+      {PRODUCT("3"), KILN_ISA_AVX2, true, 24, 3, 85},
+      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4, 128},
+      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4, 0},
+      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6, 0},
+      {PRODUCT("6"), KILN_ISA_AVX512, true, 64, 6, 32},
+      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8, 64},
+      {PRODUCT("13"), KILN_ISA_AVX512, true, 32, 13, 64},
+      {PRODUCT("14"), KILN_ISA_AVX512, true, 32, 7, 0},
+      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12, 0},
+      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6, 0},
+      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6, 0},
+      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
@@ -334,6 +336,7 @@ static void test_rules_of_prefetch(void **unused) {
     assert_int_equal(s.nests[0].panel, cases[i].panel);
     assert_int_equal(s.nests[0].tile, cases[i].tile);
     assert_int_equal(s.nests[0].prefetch, cases[i].wanted);
+    assert_int_equal(s.nests[0].ahead, cases[i].ahead);
     fixture_close(&f);
   }
 }
@@ -589,6 +592,7 @@ static kiln_schedule draw_schedule(product *p, kiln_arena *arena) {
   const int64_t columns = p->fn->nests.data[0]->extents[n->panel_loop];
   if (n->pack >= 0 && n->strip) n->strip = (int)((columns + n->panel - 1) / n->panel);
   n->prefetch = n->pack >= 0 && !n->strip && random_below(&p->seed, 2);
+  if (n->prefetch && random_below(&p->seed, 2)) n->ahead = 1 + (int)random_below(&p->seed, 64);
   n->claim = random_below(&p->seed, 2);
   for (int i = X; i <= W; i++)
     if (i != n->pack && !kiln__schedule_round_refuses(p->fn, 0, i) && random_below(&p->seed, 3))
