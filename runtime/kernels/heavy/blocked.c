@@ -124,11 +124,16 @@ static double cycles_of(const kiln_blocked *p, kiln_blocked_form form,
          rows * depth / lanes * copy + rows * outputs * give;
 }
 
-/* Products of fewer rows, and of fewer vectors of outputs, have too little to gain. */
-enum { LEAST_ROWS = 6, LEAST_PANELS = 8 };
+/* Products of fewer vectors of outputs have too little to gain. Nor have those of so few rows that
+ * they are one tile of a kernel, two vectors wide: it reads the weight once, and asks for it. */
+enum { LEAST_PANELS = 8 };
+static bool is_one_tile(const kiln_blocked *p, const kiln_core_machine *machine) {
+  const int64_t registers = machine->lanes >= 16 ? 32 : 16;
+  return 2 * p->rows <= registers * 13 / 16;
+}
 kiln_blocked_form kiln_blocked_choose(const kiln_blocked *problem, const kiln_core_machine *machine,
                                       bool alone, bool may_strassen) {
-  if (problem->rows < LEAST_ROWS || problem->outputs < LEAST_PANELS * 2 * machine->lanes)
+  if (is_one_tile(problem, machine) || problem->outputs < LEAST_PANELS * 2 * machine->lanes)
     return KILN_BLOCKED_NONE;
   kiln_blocked_form best = KILN_BLOCKED_NONE;
   double least_cycles = WORTH_BLOCKED * cycles_of(problem, best, machine, alone);
