@@ -85,23 +85,24 @@ kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, v
 
 /* -- Times -- */
 
-kiln_status *kiln_debug_model_time(kiln_model *model) {
+kiln_status *kiln_debug_model_time(kiln_model *model, uint32_t every) {
   KILN_NEEDS(model);
-  kiln_jit_time(model->jit);
-  __atomic_store_n(&model->timed, true, __ATOMIC_RELAXED);
+  if (every) kiln_jit_time(model->jit);
+  __atomic_store_n(&model->timed, every, __ATOMIC_RELAXED);
   return NULL;
 }
 
 static void tell_time(void *user, const kiln_jit_time_row *r) {
-  char depth[NUMBER], line[NUMBER], ns[NUMBER], count[NUMBER];
+  char depth[NUMBER], line[NUMBER], ns[NUMBER], count[NUMBER], flops[NUMBER], bytes[NUMBER];
   ROW((const teller *)user, r->kind, r->name, r->function, number(depth, (uint64_t)r->depth),
-      file_of(r->loc), line_of(line, r->loc), number(ns, r->ns), number(count, r->count));
+      file_of(r->loc), line_of(line, r->loc), number(ns, r->ns), number(count, r->count),
+      number(flops, r->flops), number(bytes, r->bytes));
 }
 
 kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(model && row);
   teller t = {row, user};
-  ROW(&t, "kind", "name", "function", "depth", "file", "line", "ns", "count");
+  ROW(&t, "kind", "name", "function", "depth", "file", "line", "ns", "count", "flops", "bytes");
   kiln_jit_each_time(model->jit, tell_time, &t);
   return NULL;
 }

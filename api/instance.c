@@ -345,7 +345,9 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   if (!status) status = kiln__arguments_match(model, method, values, count, args);
   if (!status) {
     call->random = instance->random;
-    call->timed = __atomic_load_n(&model->timed, __ATOMIC_RELAXED);
+    const uint32_t every = __atomic_load_n(&model->timed, __ATOMIC_RELAXED);
+    call->timed = every && ++call->untimed >= every;
+    if (call->timed) call->untimed = 0;
     kiln_call_begin(call, &options->limits);
     if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;

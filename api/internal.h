@@ -51,7 +51,7 @@ struct kiln_model {
   bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
-  bool timed; /* atomic: calls time their instructions */
+  uint32_t timed; /* atomic: one of so many calls times its instructions; 0: none */
 };
 
 enum { KILN__SEATS = 16, KILN__IDLE_CALLS = 4, KILN__MASK_METHODS = 64 };

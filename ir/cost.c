@@ -286,3 +286,35 @@ void kiln_cost_find(kiln_cost *cost, kiln_arena *arena, const kiln_graph *graph)
   count_block(cost, graph->top, 1);
   cost->total.peak_bytes = kiln__cost_peak(arena, graph);
 }
+
+/* -- Groups and nodes -- */
+
+static bool add_bytes(const kiln_ir_value *value, uint64_t *bytes) {
+  uint64_t numel, more;
+  if (value->type->kind != KILN_TYPE_TENSOR) return true;
+  if (!kiln_cost_sizes(value, &numel, &more)) return false;
+  *bytes += more;
+  return true;
+}
+
+bool kiln_cost_of_group(kiln_arena *scratch, const kiln_graph *body, uint64_t *out_flops,
+                        uint64_t *out_bytes) {
+  kiln_cost cost;
+  kiln_cost_find(&cost, scratch, body);
+  bool known = cost.total.unknown == 0;
+  *out_flops = cost.total.flops;
+  *out_bytes = 0;
+  for (int i = 0; i < kiln_graph_input_count(body); i++)
+    known &= add_bytes(kiln_graph_input(body, i), out_bytes);
+  for (int i = 0; i < kiln_graph_output_count(body); i++)
+    known &= add_bytes(kiln_block_output(body->top, i), out_bytes);
+  return known;
+}
+
+bool kiln_cost_of_node(const kiln_node *node, uint64_t *out_flops, uint64_t *out_bytes) {
+  bool known = node_cost(node, out_flops, out_bytes);
+  if (*out_flops == 0 && *out_bytes == 0) return known;
+  for (int i = 0; i < node->input_count; i++)
+    known &= add_bytes(kiln_node_input(node, i), out_bytes);
+  return known;
+}

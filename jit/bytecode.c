@@ -89,6 +89,7 @@ int kiln__bytecode_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_cou
                              .x = x,
                              .operands = (uint32_t)e->operands.count});
   kiln_vec_push(e->arena, &e->ranges, kiln__bytecode_range(e, e->range));
+  if (e->env->timed) kiln_vec_push(e->arena, &e->times, kiln__bytecode_cost(e, op));
   for (int i = 0; i < in_count + out_count; i++) {
     kiln_vec_push(e->arena, &e->operands, KILN_OPERAND_NONE);
   }
@@ -376,6 +377,7 @@ static kiln_status *emit_sides(kiln__bytecode_emitter *e, kiln_node *node, int j
   if (jmp == e->code.count - 1) { /* an empty else branch */
     e->code.count--;
     e->ranges.count--;
+    e->times.count -= e->env->timed;
     e->code.data[jf].x = (uint32_t)e->code.count;
   } else {
     e->code.data[jmp].x = (uint32_t)e->code.count;
@@ -534,6 +536,7 @@ static kiln_status *emit_loop(kiln__bytecode_emitter *e, kiln_node *node) {
 static kiln_status *emit_block(kiln__bytecode_emitter *e, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
     e->range = n->range;
+    e->node = n;
     if (kiln_node_is(n, KILN_OP_prim_If)) {
       KILN_TRY(emit_if(e, n));
     } else if (kiln_node_is(n, KILN_OP_prim_Loop)) {
@@ -605,7 +608,7 @@ static void fill_plan(kiln__bytecode_emitter *e) {
   p->strings = e->strings.data;
   p->string_count = e->strings.count;
   p->ranges = e->ranges.data;
-  if (e->env->timed) p->times = KILN_NEW_ARRAY(e->arena, kiln_instr_time, p->code_count);
+  p->times = e->times.data;
   p->record_count = e->record_count;
   p->max_entered = e->enter_count;
   p->sink = e->env->sink;

@@ -44,12 +44,17 @@ typedef struct kiln__bytecode_emitter {
   uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
   int record_count, enter_count;
   const kiln_source_range *range; /* of the node being emitted */
+  const kiln_node *node;
+  KILN_VEC(kiln_instr_time) times; /* of each instruction, where the plan is timed */
 } kiln__bytecode_emitter;
 
 /* The value that `v` is another name of: refined by a check, profiled, cast. */
 kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v);
 /* Values of these types hold no reference: no MOVE, no DROP. */
 bool kiln__bytecode_is_counted(const kiln_ir_value *v);
+
+/* bytecode_costs.c: what the node's instruction `op` computes and moves. */
+kiln_instr_time kiln__bytecode_cost(const kiln__bytecode_emitter *e, kiln_instr_op op);
 
 /* The lowest that is free, taken. */
 int kiln__bytecode_register(kiln__bytecode_emitter *e);

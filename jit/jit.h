@@ -72,7 +72,7 @@ typedef struct kiln_jit_group_words {
 void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
                          void *user);
 
-/* From now on plans keep the time of each instruction, for calls that are `timed`. */
+/* Plans that are made from now on keep the time of each instruction, of calls that are `timed`. */
 void kiln_jit_time(kiln_jit *jit);
 /* An instruction of a plan that ran timed. */
 typedef struct kiln_jit_time_row {
@@ -82,6 +82,7 @@ typedef struct kiln_jit_time_row {
   const char *name;     /* "forward/TensorExprGroup_0", "aten::mm", "CALL" */
   kiln_source_loc loc;  /* line 0: unknown */
   uint64_t ns, count;
+  uint64_t flops, bytes; /* of one run; 0: nothing, or nothing that is known */
 } kiln_jit_time_row;
 void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_time_row *row),
                         void *user);

@@ -25,6 +25,7 @@ typedef struct kiln_call {
   bool grad_mode;
   bool jit;                        /* profile and use specialised plans */
   bool timed;                      /* instructions of plans that have `times` are timed */
+  uint32_t untimed;                /* calls since one was */
   struct kiln_instr_time *ticking; /* of the instruction that runs, when timed; or NULL */
   uint64_t ticked_at;              /* nanoseconds: when it began */
   uint64_t unserved_since;         /* nanoseconds: when the first region found no variant; 0 */

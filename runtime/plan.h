@@ -72,9 +72,11 @@ static inline bool kiln_instr_is_op(const kiln_instr *in) {
   return in->op == KILN_INSTR_OP || in->op == KILN_INSTR_OP_FRESH;
 }
 
-/* What an instruction took, in plans that are timed; atomic, relaxed. */
+/* What an instruction took, in plans that are timed; atomic, relaxed. And what it computes and
+ * moves, with the sizes that the plan was made for; 0: nothing, or nothing that is known. */
 typedef struct kiln_instr_time {
   uint64_t ns, count;
+  uint64_t flops, bytes;
 } kiln_instr_time;
 
 typedef struct kiln_plan kiln_plan;

@@ -11,6 +11,7 @@
   X(convert)             \
   X(graph)               \
   X(explain)             \
+  X(profile)             \
   X(opt)                 \
   X(list)
 

@@ -5,8 +5,8 @@
 
 #include "kiln/debug.h"
 #include "tools/commands.h"
-#include "tools/rows.h"
 #include "tools/session.h"
+#include "tools/times.h"
 
 typedef struct explain_options {
   const char *method;
@@ -40,12 +40,6 @@ static void set_defaults(void *options) {
 
 /* -- What is told -- */
 
-/* An operator outside of groups, or a group, at one line of the source. */
-typedef struct spent {
-  const char *kind, *name, *file, *line; /* in the rows */
-  uint64_t ns, count;
-} spent;
-
 typedef struct refused {
   const char *reason, *sentence, *detail, *file;
   int line;
@@ -55,7 +49,7 @@ typedef struct refused {
 
 typedef struct report {
   tool_rows times, groups, misses;
-  spent *spent;
+  tool_time *spent;
   int spent_count;
   refused *refused;
   int refused_count;
@@ -66,50 +60,16 @@ static uint64_t cell_number(const tool_rows *rows, int row, int column) {
   return strtoull(tool_rows_cell(rows, row, column), NULL, 10);
 }
 
-static int by_place(const void *a, const void *b) {
-  const spent *x = a, *y = b;
-  int order = strcmp(x->kind, y->kind);
-  if (order == 0) order = strcmp(x->name, y->name);
-  if (order == 0) order = strcmp(x->file, y->file);
-  return order ? order : strcmp(x->line, y->line);
-}
-static int by_time(const void *a, const void *b) {
-  const spent *x = a, *y = b;
-  return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : by_place(a, b);
-}
-
-/* Sums what stands at the same line, the longest first. */
 static void sum_times(report *r) {
-  const tool_rows *t = &r->times;
-  spent *all = tool_alloc(sizeof *all * (size_t)(t->count + 1));
-  int count = 0, kept = 0;
-  for (int i = 1; i < t->count; i++) {
-    all[count++] =
-        (spent){tool_rows_cell(t, i, 0), tool_rows_cell(t, i, 1), tool_rows_cell(t, i, 4),
-                tool_rows_cell(t, i, 5), cell_number(t, i, 6),    cell_number(t, i, 7)};
+  r->spent = tool_times_of(&r->times, &r->spent_count);
+  for (int i = 0; i < r->spent_count; i++) {
+    r->total_ns += r->spent[i].ns;
+    if (strcmp(r->spent[i].kind, "group") == 0) r->group_ns += r->spent[i].ns;
   }
-  qsort(all, (size_t)count, sizeof *all, by_place);
-  for (int i = 0; i < count; i++) {
-    r->total_ns += all[i].ns;
-    if (strcmp(all[i].kind, "group") == 0) r->group_ns += all[i].ns;
-    if (kept > 0 && by_place(&all[kept - 1], &all[i]) == 0) {
-      all[kept - 1].ns += all[i].ns;
-      all[kept - 1].count += all[i].count;
-    } else {
-      all[kept++] = all[i];
-    }
-  }
-  qsort(all, (size_t)kept, sizeof *all, by_time);
-  r->spent = all;
-  r->spent_count = kept;
 }
 
 static uint64_t time_of(const report *r, const char *name) {
-  uint64_t ns = 0;
-  for (int i = 0; *name && i < r->spent_count; i++) {
-    if (strcmp(r->spent[i].name, name) == 0) ns += r->spent[i].ns;
-  }
-  return ns;
+  return tool_times_ns(r->spent, r->spent_count, name);
 }
 
 static int by_cost(const void *a, const void *b) {
@@ -195,7 +155,7 @@ static void print_outside(const report *r) {
   int shown = 0, left = 0;
   uint64_t left_ns = 0;
   for (int i = 0; i < r->spent_count; i++) {
-    const spent *s = &r->spent[i];
+    const tool_time *s = &r->spent[i];
     if (strcmp(s->kind, "group") == 0) continue;
     if (shown == MOST) {
       left++;
@@ -326,7 +286,7 @@ static cJSON *groups_json(const report *r, const kiln_model *model) {
 static cJSON *outside_json(const report *r) {
   cJSON *all = cJSON_CreateArray();
   for (int i = 0; i < r->spent_count; i++) {
-    const spent *s = &r->spent[i];
+    const tool_time *s = &r->spent[i];
     if (strcmp(s->kind, "group") == 0) continue;
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "kind", s->kind);
@@ -382,7 +342,7 @@ static void print(const report *r, const kiln_model *model) {
 }
 
 static int make_calls(const explain_options *o, tool_session *s, const kiln_limits *limits) {
-  kiln_status *status = kiln_debug_model_time(s->model);
+  kiln_status *status = kiln_debug_model_time(s->model, 1);
   if (status) return tool_report(status);
   return tool_session_call_all(s, o->method, &o->inputs, &o->input, o->seed, o->calls, limits);
 }

@@ -64,11 +64,13 @@ KILN_API kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_
  * results, file and line, and what is known of its kernel's schedule from measuring (the flag
  * autotune), or "". */
 KILN_API kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user);
-/* From now on calls of the model are timed, instruction by instruction, which costs some 50 ns
- * each. Before the first call. */
-KILN_API kiln_status *kiln_debug_model_time(kiln_model *model);
+/* From now on one of `every` calls that a thread of an instance makes is timed, instruction by
+ * instruction, which costs some 50 ns each; the others cost nothing. 0: none is. Plans have room
+ * for times if they are compiled behind the first of these: ask before the first call. */
+KILN_API kiln_status *kiln_debug_model_time(kiln_model *model, uint32_t every);
 /* What the plans that serve now have taken: rows of kind ("group", "operator", "interpreter"),
- * name, function, level, file, line, nanoseconds and count, one for each instruction. */
+ * name, function, level, file, line, nanoseconds, count, FLOPs and bytes of one run with the sizes
+ * that the plan was compiled for (0: none, or not known), one for each instruction. */
 KILN_API kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user);
 
 /* -- Models at rest: none of these runs code of the model -- */

@@ -27,7 +27,7 @@ static int open_model(void **state) {
   kiln_context_set_log(context, on_log, NULL);
   assert_ok(kiln_context_set(context, "log", "guard=1,run=1", NULL));
   assert_ok(kiln_model_load(context, TEST_DATA "/own/relu_linear/model.pt", NULL, &model));
-  assert_ok(kiln_debug_model_time(model));
+  assert_ok(kiln_debug_model_time(model, 1));
   assert_ok(kiln_instance_create(model, &instance));
   guard_lines = run_lines = 0;
   return 0;
@@ -50,13 +50,13 @@ static void call_rows(int64_t rows) {
 /* The rows of the last table, but for the titles. */
 static struct {
   int count;
-  char cells[64][8][160];
+  char cells[64][10][160];
 } table;
 
 static void keep_row(void *user, const char *const *columns, int count) {
   (void)user;
   if (table.count >= 0 && table.count < 64) {
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 10; i++) {
       snprintf(table.cells[table.count][i], 160, "%s", i < count ? columns[i] : "");
     }
   }
@@ -130,6 +130,29 @@ static void tells_groups_and_times(void **state) {
   assert_int_equal(operators, 1);
 }
 
+static const char *group_cell(int column) {
+  table.count = -1;
+  assert_ok(kiln_debug_model_times(model, keep_row, NULL));
+  for (int i = 0; i < table.count; i++)
+    if (strcmp(table.cells[i][0], "group") == 0) return table.cells[i][column];
+  return "0";
+}
+
+static void times_one_call_of_many(void **state) {
+  (void)state;
+  assert_ok(kiln_debug_model_time(model, 1000));
+  for (int i = 0; i < 3; i++) call_rows(2);
+  assert_string_equal(group_cell(7), "0");
+  assert_ok(kiln_debug_model_time(model, 3));
+  for (int i = 0; i < 9; i++) call_rows(2);
+  assert_string_equal(group_cell(7), "3");
+  assert_ok(kiln_debug_model_time(model, 0));
+  for (int i = 0; i < 5; i++) call_rows(2);
+  assert_string_equal(group_cell(7), "3");
+  assert_string_equal(group_cell(8), "16"); /* a sum and a maximum for each of 2 x 4 */
+  assert_string_equal(group_cell(9), "80"); /* 8 floats in, 4 of the bias, 8 out */
+}
+
 /* The third call's level is compiled under the CALL of the first one's fallback. */
 static void keeps_compiling_out_of_times(void **state) {
   (void)state;
@@ -193,6 +216,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(tells_why_guards_fail, open_model, close_model),
       cmocka_unit_test_setup_teardown(logs_each_miss, open_model, close_model),
       cmocka_unit_test_setup_teardown(tells_groups_and_times, open_model, close_model),
+      cmocka_unit_test_setup_teardown(times_one_call_of_many, open_model, close_model),
       cmocka_unit_test_setup_teardown(keeps_compiling_out_of_times, open_model, close_model),
       cmocka_unit_test_setup_teardown(dumps_files, open_model, close_model),
   };
