@@ -74,6 +74,9 @@ enum { MR = 4, NV = 2 };
 /* Up to so many rows the right factor is read where it lies. */
 enum { UNPACKED_ROWS = KILN_KERNEL_LEVEL == 2 ? 32 : 16 };
 enum { KC = KILN_GEMM_KC, MC = KILN_GEMM_MC };
+/* Rows of the right factor that are asked for before they are read: of pages that all lie in the
+ * same sets, which the first cache has eight or twelve of. */
+enum { AHEAD = 8 };
 
 #define TAG f32
 #define T float

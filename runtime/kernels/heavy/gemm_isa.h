@@ -82,7 +82,7 @@ static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, 
         in_place = false;
       }
     }
-    NAME(factors) f = {.k = k, .l = a};
+    NAME(factors) f = {.k = k, .l = a, .ahead = in_place && g->m <= MR};
     if (in_place) {
       f.r = (const T *)g->b + p * g->b_row + j;
       f.r_k = g->b_row;

@@ -136,6 +136,7 @@ typedef struct NAME(factors) {
   const T *l, *r;
   int64_t l_row, l_k; /* strides of the left factor */
   int64_t r_k;        /* of the right one, from row to row */
+  bool ahead;         /* a right factor that is read once, in place: rows are asked for */
 } NAME(factors);
 
 ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(dest) * p, int64_t columns,
@@ -148,10 +149,12 @@ ALWAYS_INLINE void NAME(tile)(const NAME(factors) * f, const NAME(dest) * p, int
     l[i] = f->l + i * f->l_row;
     KILN_MATH_UNROLL for (int q = 0; q < vectors; q++) acc[i][q] = (V){0};
   }
+  const bool ahead = KILN_KERNEL_LEVEL == 2 && rows >= MR - 1 && f->ahead;
   int64_t at = 0;
   for (int64_t left = f->k; left > 0; left--, at += l_k, r += r_k) {
     V b[NV];
     KILN_MATH_UNROLL for (int q = 0; q < vectors; q++) {
+      if (ahead) __builtin_prefetch(r + AHEAD * r_k + q * WIDTH, 0, 3);
       b[q] = *(const VU *)(r + q * WIDTH);
       KEEP(b[q]);
     }
