@@ -32,7 +32,8 @@ THIRD_PARTIES = [
 STANDARD = set('''alloca assert complex cpuid ctype dirent dlfcn endian errno fcntl fenv float
     getopt immintrin inttypes limits locale malloc math poll pthread sched semaphore setjmp signal
     stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings threads
-    time uchar unistd wchar x86intrin elf link execinfo glob sys/auxv sys/file sys/mman sys/prctl
+    time uchar unistd wchar x86intrin elf link execinfo glob linux/perf_event sys/auxv sys/file
+    sys/ioctl sys/mman sys/prctl
     sys/resource
     sys/random sys/socket sys/stat sys/syscall sys/sysinfo sys/time sys/types sys/uio sys/wait
     linux/futex'''.split())
