@@ -5,7 +5,8 @@
 static kiln_status *make_list(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                               const kiln_operand *o) {
   kiln_list *list;
-  KILN_TRY(kiln_list_create(call->env->mem, f->plan->types[in->x]->elems[0], in->in_count, &list));
+  KILN_TRY(kiln_list_create_in(call->env->mem, &call->cache, f->plan->types[in->x]->elems[0],
+                               in->in_count, &list));
   kiln_status *status = NULL;
   for (int i = 0; i < in->in_count && !status; i++) {
     status = kiln_list_push(list, kiln_ivalue_retain(*kiln__frame_read(f, o[i])));
@@ -22,7 +23,8 @@ static kiln_status *make_list(kiln_call *call, kiln_frame *f, const kiln_instr *
 static kiln_status *make_tuple(kiln_call *call, kiln_frame *f, const kiln_instr *in,
                                const kiln_operand *o) {
   kiln_tuple *tuple;
-  KILN_TRY(kiln_tuple_create(call->env->mem, f->plan->types[in->x], in->in_count, &tuple));
+  KILN_TRY(kiln_tuple_create_in(call->env->mem, &call->cache, f->plan->types[in->x], in->in_count,
+                                &tuple));
   /* What is read without MOVE comes first: an operand may stand twice. */
   for (int i = 0; i < in->in_count; i++) {
     if (!(o[i] & KILN_OPERAND_MOVE)) tuple->items[i] = kiln__frame_take(f, o[i]);
@@ -117,7 +119,7 @@ static kiln_status *slice_tuple(kiln_call *call, kiln_frame *f, const kiln_instr
   const kiln_type *type = f->plan->types[in->x];
   KILN_CHECK(v->tag == KILN_TAG_TUPLE && in->flags + type->elem_count <= v->u.tuple->count);
   kiln_tuple *tuple;
-  KILN_TRY(kiln_tuple_create(call->env->mem, type, type->elem_count, &tuple));
+  KILN_TRY(kiln_tuple_create_in(call->env->mem, &call->cache, type, type->elem_count, &tuple));
   for (int i = 0; i < type->elem_count; i++) {
     tuple->items[i] = kiln_ivalue_retain(v->u.tuple->items[in->flags + i]);
   }

@@ -1,8 +1,9 @@
 /* value.c: the counted objects behind ivalues: making, releasing, cloning.
  *
- * Objects come from the mem and go back to it: a cache that took what it does not give would only
- * grow. The last release of a structure walks it with a list through the dead boxes, not by
- * recursion: nesting depth is the input's choice. */
+ * Lists and tuples come from the cache of the call that makes them, and go back to that of the one
+ * that drops them. Other objects come from the mem and go back to it: a cache that took what it
+ * does not give would only grow. The last release of a structure walks it with a list through the
+ * dead boxes, not by recursion: nesting depth is the input's choice. */
 #include "runtime/value.h"
 
 #include "runtime/block.h"
@@ -54,29 +55,29 @@ static bool items_bytes(int64_t count, size_t item, size_t head, size_t *out_byt
 }
 
 /* Moves the items to a block for `capacity` of them. */
-static kiln_status *list_reserve(kiln_list *list, int64_t capacity) {
+static kiln_status *list_reserve(kiln_list *list, kiln_cache *cache, int64_t capacity) {
   size_t bytes;
   if (!items_bytes(capacity, sizeof(kiln_ivalue), 0, &bytes)) return kiln_status_oom();
   KILN_TRY(find_room(list->box.mem, bytes));
-  kiln_ivalue *items = kiln_cache_alloc_mem(list->box.mem, bytes);
+  kiln_ivalue *items = kiln__block_alloc(list->box.mem, cache, bytes);
   if (!items) return kiln_status_oom();
   if (list->items) {
     memcpy(items, list->items, (size_t)list->count * sizeof *items);
-    kiln_cache_free_mem(list->box.mem, list->items, (size_t)list->capacity * sizeof *items);
+    kiln__block_free(list->box.mem, cache, list->items, (size_t)list->capacity * sizeof *items);
   }
   list->items = items;
   list->capacity = capacity;
   return NULL;
 }
 
-kiln_status *kiln_list_create(kiln_mem *mem, const kiln_type *elem_type, int64_t reserve,
-                              kiln_list **out) {
-  kiln_list *list = kiln_cache_alloc_mem(mem, sizeof *list);
+kiln_status *kiln_list_create_in(kiln_mem *mem, kiln_cache *cache, const kiln_type *elem_type,
+                                 int64_t reserve, kiln_list **out) {
+  kiln_list *list = kiln__block_alloc(mem, cache, sizeof *list);
   if (!list) return kiln_status_oom();
   *list = (kiln_list){.elem_type = elem_type};
   init_box(&list->box, mem, KILN_TAG_LIST);
   if (reserve > 0) {
-    kiln_status *status = list_reserve(list, reserve);
+    kiln_status *status = list_reserve(list, cache, reserve);
     if (status) {
       kiln_ivalue_release(kiln_of_box(list));
       return status;
@@ -87,15 +88,15 @@ kiln_status *kiln_list_create(kiln_mem *mem, const kiln_type *elem_type, int64_t
 }
 
 /* Now and then, and where there is no room: all makers of lists come by here. */
-static kiln_status *go_on(kiln_list *list) {
+static kiln_status *go_on(kiln_list *list, kiln_cache *cache) {
   KILN_TRY(kiln_budget_check(kiln_budget_current(), 0));
   if (list->count < list->capacity) return NULL;
-  return list_reserve(list, list->capacity < 4 ? 4 : 2 * list->capacity);
+  return list_reserve(list, cache, list->capacity < 4 ? 4 : 2 * list->capacity);
 }
 
-kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) {
+kiln_status *kiln_list_push_in(kiln_list *list, kiln_cache *cache, kiln_ivalue item) {
   if (list->count == list->capacity || (list->count & ITEMS_PER_CHECK) == ITEMS_PER_CHECK) {
-    kiln_status *status = go_on(list);
+    kiln_status *status = go_on(list, cache);
     if (status) {
       kiln_ivalue_release(item);
       return status;
@@ -105,14 +106,14 @@ kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) {
   return NULL;
 }
 
-kiln_status *kiln_tuple_create(kiln_mem *mem, const kiln_type *type, int64_t count,
-                               kiln_tuple **out) {
+kiln_status *kiln_tuple_create_in(kiln_mem *mem, kiln_cache *cache, const kiln_type *type,
+                                  int64_t count, kiln_tuple **out) {
   size_t bytes;
   if (!items_bytes(count, sizeof(kiln_ivalue), sizeof(kiln_tuple), &bytes)) {
     return kiln_status_oom();
   }
   KILN_TRY(find_room(mem, bytes));
-  kiln_tuple *tuple = kiln_cache_alloc_mem(mem, bytes);
+  kiln_tuple *tuple = kiln__block_alloc(mem, cache, bytes);
   if (!tuple) return kiln_status_oom();
   init_box(&tuple->box, mem, KILN_TAG_TUPLE);
   tuple->type = type;
@@ -248,16 +249,17 @@ static kiln_box *destroy_box(kiln_cache *cache, kiln_box *box, kiln_box *dead) {
       kiln_list *list = (kiln_list *)box;
       dead = drop_all(cache, list->items, list->count, dead);
       if (list->items) {
-        kiln_cache_free_mem(mem, list->items, (size_t)list->capacity * sizeof *list->items);
+        kiln__block_free(mem, cache, list->items, (size_t)list->capacity * sizeof *list->items);
       }
-      size = sizeof *list;
-      break;
+      kiln__block_free(mem, cache, list, sizeof *list);
+      return dead;
     }
     case KILN_TAG_TUPLE: {
       kiln_tuple *tuple = (kiln_tuple *)box;
       dead = drop_all(cache, tuple->items, tuple->count, dead);
       size = sizeof *tuple + (size_t)tuple->count * sizeof(kiln_ivalue);
-      break;
+      kiln__block_free(mem, cache, tuple, size);
+      return dead;
     }
     case KILN_TAG_OBJECT: {
       kiln_object *object = (kiln_object *)box;

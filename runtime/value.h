@@ -181,13 +181,25 @@ static inline void kiln_ivalue_release(kiln_ivalue v) { kiln_ivalue_release_to(N
 kiln_status *kiln_string_create(kiln_mem *mem, kiln_str text, kiln_string **out) KILN_MUST_USE;
 kiln_status *kiln_complex_create(kiln_mem *mem, double re, double im,
                                  kiln_complex **out) KILN_MUST_USE;
-kiln_status *kiln_list_create(kiln_mem *mem, const kiln_type *elem_type, int64_t reserve,
-                              kiln_list **out) KILN_MUST_USE;
+/* Lists and tuples, which calls make and drop all the time: out of the call's cache, or NULL. */
+kiln_status *kiln_list_create_in(kiln_mem *mem, kiln_cache *cache, const kiln_type *elem_type,
+                                 int64_t reserve, kiln_list **out) KILN_MUST_USE;
 /* Takes `item`, also on failure (it is then released). */
-kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) KILN_MUST_USE;
+kiln_status *kiln_list_push_in(kiln_list *list, kiln_cache *cache, kiln_ivalue item) KILN_MUST_USE;
 /* A tuple of None values, to be filled by its maker. */
-kiln_status *kiln_tuple_create(kiln_mem *mem, const kiln_type *type, int64_t count,
-                               kiln_tuple **out) KILN_MUST_USE;
+kiln_status *kiln_tuple_create_in(kiln_mem *mem, kiln_cache *cache, const kiln_type *type,
+                                  int64_t count, kiln_tuple **out) KILN_MUST_USE;
+static inline kiln_status *kiln_list_create(kiln_mem *mem, const kiln_type *elem_type,
+                                            int64_t reserve, kiln_list **out) {
+  return kiln_list_create_in(mem, NULL, elem_type, reserve, out);
+}
+static inline kiln_status *kiln_list_push(kiln_list *list, kiln_ivalue item) {
+  return kiln_list_push_in(list, NULL, item);
+}
+static inline kiln_status *kiln_tuple_create(kiln_mem *mem, const kiln_type *type, int64_t count,
+                                             kiln_tuple **out) {
+  return kiln_tuple_create_in(mem, NULL, type, count, out);
+}
 kiln_status *kiln_dict_create(kiln_mem *mem, const kiln_type *key_type, const kiln_type *value_type,
                               kiln_dict **out) KILN_MUST_USE;
 /* Takes key and value, also on failure; replaces the value of an equal key, keeping its place. */

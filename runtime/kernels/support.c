@@ -295,5 +295,5 @@ kiln_status *kiln__give_ints(kiln_call *call, int count, const int64_t *ints, ki
 
 kiln_status *kiln__new_list(kiln_call *call, kiln_type_kind elem, int64_t reserve,
                             kiln_list **out) {
-  return kiln_list_create(call->env->mem, kiln_type_basic(elem), reserve, out);
+  return kiln_list_create_in(call->env->mem, &call->cache, kiln_type_basic(elem), reserve, out);
 }

@@ -60,7 +60,7 @@ KILN_KERNEL(dict_pop_default) {
 }
 static kiln_status *pair(kiln_call *call, kiln_ivalue key, kiln_ivalue value, kiln_ivalue *out) {
   kiln_tuple *tuple;
-  KILN_TRY(kiln_tuple_create(call->env->mem, NULL, 2, &tuple));
+  KILN_TRY(kiln_tuple_create_in(call->env->mem, &call->cache, NULL, 2, &tuple));
   tuple->items[0] = kiln_ivalue_retain(key);
   tuple->items[1] = kiln_ivalue_retain(value);
   return kiln__give_value(out, kiln_of_box(tuple));
@@ -100,7 +100,7 @@ KILN_KERNEL(dict_copy) {
 static kiln_status *collect(kiln_call *call, const kiln_dict *dict, int what, kiln_ivalue *out) {
   kiln_list *list;
   const kiln_type *elem = what == 0 ? dict->key_type : what == 1 ? dict->value_type : NULL;
-  KILN_TRY(kiln_list_create(call->env->mem, elem, dict->live, &list));
+  KILN_TRY(kiln_list_create_in(call->env->mem, &call->cache, elem, dict->live, &list));
   *out = kiln_of_box(list);
   int64_t at = 0;
   kiln_ivalue *key, *value, item;

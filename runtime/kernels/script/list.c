@@ -37,7 +37,7 @@ KILN_KERNEL(list_set) {
 KILN_KERNEL(list_len) { return kiln__give_int(outs, LIST->count); }
 KILN_KERNEL(list_append) {
   KILN_TRY(NOTE(LIST, args[1]));
-  KILN_TRY(kiln_list_push(LIST, kiln_ivalue_retain(args[1])));
+  KILN_TRY(kiln_list_push_in(LIST, &call->cache, kiln_ivalue_retain(args[1])));
   return kiln__give_value(outs, kiln_ivalue_retain(args[0]));
 }
 /* Appends copies of the first ones of `from`, which may be `to` itself. */
@@ -58,7 +58,7 @@ KILN_KERNEL(list_add_) {
 }
 static kiln_status *new_like(kiln_call *call, const kiln_list *list, int64_t count,
                              kiln_ivalue *out, kiln_list **out_list) {
-  KILN_TRY(kiln_list_create(call->env->mem, list->elem_type, count, out_list));
+  KILN_TRY(kiln_list_create_in(call->env->mem, &call->cache, list->elem_type, count, out_list));
   return kiln__give_value(out, kiln_of_box(*out_list));
 }
 KILN_KERNEL(list_add) {

@@ -30,7 +30,7 @@ static kiln_status *nested(kiln_call *call, const kiln_tensor *t, int dim, int64
   kiln_list *list;
   int64_t size = kiln_tensor_sizes(t)[dim];
   const kiln_type *type = dim + 1 == kiln_tensor_rank(t) ? kiln_type_basic(elem) : NULL;
-  KILN_TRY(kiln_list_create(call->env->mem, type, size, &list));
+  KILN_TRY(kiln_list_create_in(call->env->mem, &call->cache, type, size, &list));
   *out = kiln_of_box(list);
   for (int64_t i = 0; i < size; i++) {
     kiln_ivalue item = kiln_none();

@@ -1,6 +1,7 @@
 /* value_test.c: containers, equality, cloning, types of values, and that nothing leaks. */
 #include <math.h>
 
+#include "base/sanitize.h"
 #include "runtime/value.h"
 #include "test/unit/runtime/tables.h"
 #include "test/unit/sweep.h"
@@ -325,8 +326,37 @@ static void boxes_go_back_to_the_mem(void **state) {
   kiln_dict *d;
   assert_ok(kiln_dict_create(mem, NULL, NULL, &d));
   assert_ok(kiln_dict_set(d, str_of(mem, "key"), complex_of(mem, 1, 2)));
-  kiln_ivalue_release_to(&cache, tuple_of(mem, kiln_of_box(d), kiln_int(1)));
+  kiln_ivalue_release_to(&cache, kiln_of_box(d));
   assert_int_equal(cache.bytes, 0);
+  kiln_cache_deinit(&cache);
+  assert_int_equal(kiln_mem_bytes(mem), 0);
+  kiln_mem_release(mem);
+}
+
+/* Lists and tuples of a call come out of its cache the second time; in whichever way they came,
+ * they can go back in any. */
+static void lists_come_from_the_cache(void **state) {
+  (void)state;
+  enum { WAYS = 2 };
+  kiln_mem *mem = test_mem();
+  kiln_cache cache;
+  kiln_cache_init(&cache, mem, 1 << 20);
+  for (int from = 0; from < WAYS; from++) {
+    for (int to = 0; to < WAYS; to++) {
+      for (int turn = 0; turn < 2; turn++) {
+        kiln_list *list;
+        kiln_tuple *tuple;
+        kiln_cache *made_in = from ? &cache : NULL, *dropped_in = to ? &cache : NULL;
+        const size_t before = kiln_mem_bytes(mem);
+        assert_ok(kiln_list_create_in(mem, made_in, NULL, 3, &list));
+        for (int i = 0; i < 100; i++) assert_ok(kiln_list_push_in(list, made_in, kiln_int(i)));
+        assert_ok(kiln_tuple_create_in(mem, made_in, NULL, 3, &tuple));
+        if (from && to && turn && !KILN_SANITIZED) assert_int_equal(kiln_mem_bytes(mem), before);
+        kiln_ivalue_release_to(dropped_in, kiln_of_box(list));
+        kiln_ivalue_release_to(dropped_in, kiln_of_box(tuple));
+      }
+    }
+  }
   kiln_cache_deinit(&cache);
   assert_int_equal(kiln_mem_bytes(mem), 0);
   kiln_mem_release(mem);
@@ -342,6 +372,7 @@ int main(void) {
       cmocka_unit_test(types),
       cmocka_unit_test(survives_lack_of_memory),
       cmocka_unit_test(boxes_go_back_to_the_mem),
+      cmocka_unit_test(lists_come_from_the_cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
