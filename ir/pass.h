@@ -135,6 +135,7 @@ kiln_status *kiln_pass_constant_pooling(kiln_pass *pass);
 kiln_status *kiln_pass_cse(kiln_pass *pass);
 kiln_status *kiln_pass_dce(kiln_pass *pass);
 kiln_status *kiln_pass_remove_unused(kiln_pass *pass);
+kiln_status *kiln_pass_simplify(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
 kiln_status *kiln_pass_decompose_composites(kiln_pass *pass);

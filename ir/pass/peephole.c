@@ -1,22 +1,8 @@
-/* peephole.c: pass `peephole`: local rewrite rules.
- *
- * Each rule is a row: the operator at its root, the function that tries it (of several rules: with
- * what differs), and examples, from which its test is made (test/meta/rules.py tells how they are
- * written). The rules for
- * rules: a rule keeps the type of the value it replaces, makes the graph smaller or its values
- * cheaper, and crosses no effect; a rule that makes two values one memory asks the alias analysis
- * first. A rule returns the value that takes over, or NULL. Folding a known operator of constants
- * is constant_propagation's, not ours. */
-#include "ir/pass.h"
+/* peephole.c: pass `peephole`: local rewrite rules (rule.h) on numbers, lists, None, and what types
+ * say of tensors. */
+#include "ir/pass/rule.h"
 
-/* A node that a rule is tried on, and what the rule's row has beside the function. */
-typedef struct trial {
-  kiln_pass *pass;
-  kiln_node *node;
-  int64_t arg;
-} trial;
-
-static kiln_ir_value *input(const trial *t, int i) { return kiln_node_input(t->node, i); }
+typedef kiln__trial trial;
 
 /* -- Helpers -- */
 
@@ -24,26 +10,8 @@ static bool is_int(const kiln_ir_value *value, int64_t wanted) {
   int64_t i;
   return kiln_ir_value_const_int(value, &i) && i == wanted;
 }
-static kiln_ir_value *make_int(kiln_node *at, int64_t i) {
-  return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
-}
 static kiln_ir_value *make_bool(kiln_node *at, bool b) {
   return kiln_insert_constant_before(at, kiln_bool(b), kiln_type_basic(KILN_TYPE_BOOL));
-}
-/* What is known of a tensor value; NULL when nothing is. */
-static const kiln_tensor_detail *detail_of(const kiln_ir_value *value) {
-  return value->type->kind == KILN_TYPE_TENSOR ? value->type->detail : NULL;
-}
-/* The list is built here and nobody changes it. */
-static const kiln_node *unwritten_list(kiln_pass *pass, const kiln_ir_value *list) {
-  if (!kiln_node_is(list->node, KILN_OP_prim_ListConstruct)) return NULL;
-  return kiln_alias_has_writers(kiln_pass_alias(pass), list) ? NULL : list->node;
-}
-/* x may take the place of the result: the same dtype, and nobody could tell the memory apart. */
-static bool may_replace(kiln_pass *pass, const kiln_ir_value *x, const kiln_ir_value *result) {
-  const kiln_alias *alias = kiln_pass_alias(pass);
-  return !kiln_alias_has_writers(alias, x) && !kiln_alias_has_writers(alias, result) &&
-         !kiln_alias_is_wildcard(alias, result);
 }
 
 /* -- None -- */
@@ -69,7 +37,7 @@ static bool surely_not_none(const kiln_type *type) {
 }
 static kiln_ir_value *compare_none(const trial *t) {
   const bool when_none = t->arg;
-  const kiln_type *a = input(t, 0)->type, *b = input(t, 1)->type;
+  const kiln_type *a = kiln__rule_input(t, 0)->type, *b = kiln__rule_input(t, 1)->type;
   if (a->kind == KILN_TYPE_NONE && b->kind == KILN_TYPE_NONE) return make_bool(t->node, when_none);
   if ((a->kind == KILN_TYPE_NONE && surely_not_none(b)) ||
       (b->kind == KILN_TYPE_NONE && surely_not_none(a))) {
@@ -79,31 +47,31 @@ static kiln_ir_value *compare_none(const trial *t) {
 }
 /* x op x is `arg`. */
 static kiln_ir_value *same_operands(const trial *t) {
-  return input(t, 0) == input(t, 1) ? make_bool(t->node, t->arg) : NULL;
+  return kiln__rule_input(t, 0) == kiln__rule_input(t, 1) ? make_bool(t->node, t->arg) : NULL;
 }
 /* A tensor, or None, is itself; a float that is NaN is not. */
 static kiln_ir_value *compare_identity(const trial *t) {
-  const kiln_type *type = input(t, 0)->type;
+  const kiln_type *type = kiln__rule_input(t, 0)->type;
   if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
   kiln_ir_value *same = type->kind == KILN_TYPE_TENSOR ? same_operands(t) : NULL;
   return same ? same : compare_none(t);
 }
 static kiln_ir_value *drop_cast(const trial *t) {
-  kiln_ir_value *x = input(t, 0);
+  kiln_ir_value *x = kiln__rule_input(t, 0);
   return kiln_type_is_subtype(x->type, kiln_node_output(t->node, 0)->type) ? x : NULL;
 }
 
 /* -- Integers -- */
 
 static kiln_ir_value *add_int(const trial *t) {
-  kiln_ir_value *a = input(t, 0), *b = input(t, 1);
+  kiln_ir_value *a = kiln__rule_input(t, 0), *b = kiln__rule_input(t, 1);
   if (is_int(b, 0)) return a;
   if (is_int(a, 0)) return b;
   int64_t outer, inner;
   if (kiln_ir_value_const_int(b, &outer) && kiln_node_is(a->node, KILN_OP_add_int) &&
       kiln_ir_value_const_int(kiln_node_input(a->node, 1), &inner)) {
     kiln_node_set_input(t->node, 1,
-                        make_int(t->node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
+                        kiln__rule_int(t->node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
     kiln_node_set_input(t->node, 0, kiln_node_input(a->node, 0));
     return kiln_node_output(t->node, 0); /* rewritten in place */
   }
@@ -111,11 +79,11 @@ static kiln_ir_value *add_int(const trial *t) {
 }
 /* x op `arg` is x. */
 static kiln_ir_value *neutral_int(const trial *t) {
-  return is_int(input(t, 1), t->arg) ? input(t, 0) : NULL;
+  return is_int(kiln__rule_input(t, 1), t->arg) ? kiln__rule_input(t, 0) : NULL;
 }
 static kiln_ir_value *mul_int(const trial *t) {
-  if (is_int(input(t, 1), 1)) return input(t, 0);
-  return is_int(input(t, 0), 1) ? input(t, 1) : NULL;
+  if (is_int(kiln__rule_input(t, 1), 1)) return kiln__rule_input(t, 0);
+  return is_int(kiln__rule_input(t, 0), 1) ? kiln__rule_input(t, 1) : NULL;
 }
 
 /* -- Integers that a trace computes in tensors -- */
@@ -137,7 +105,7 @@ static bool int_in(kiln_node *at, kiln_ir_value *operand, kiln_ir_value **out) {
   if (kiln_node_is(operand->node, KILN_OP_prim_NumToTensor_Scalar)) {
     *out = kiln_node_input(operand->node, 0);
   } else if (literal_int(operand, &i)) {
-    if (at) *out = make_int(at, i);
+    if (at) *out = kiln__rule_int(at, i);
     return true;
   }
   return (*out)->type->kind == KILN_TYPE_INT;
@@ -173,7 +141,7 @@ static kiln_ir_value *int_of_arithmetic(kiln_node *node, const kiln_node *source
   return kiln_node_add_output(made, kiln_type_basic(KILN_TYPE_INT));
 }
 static kiln_ir_value *item_of_number(const trial *t) {
-  const kiln_node *source = input(t, 0)->node;
+  const kiln_node *source = kiln__rule_input(t, 0)->node;
   if (kiln_node_is(t->node, KILN_OP_Int_Tensor)) {
     kiln_ir_value *computed = int_of_arithmetic(t->node, source);
     if (computed) return computed;
@@ -186,9 +154,9 @@ static kiln_ir_value *item_of_number(const trial *t) {
 /* -- Lists -- */
 
 static kiln_ir_value *len_of_list(const trial *t) {
-  kiln_ir_value *v = input(t, 0);
-  const kiln_node *list = unwritten_list(t->pass, v);
-  if (list) return make_int(t->node, list->input_count);
+  kiln_ir_value *v = kiln__rule_input(t, 0);
+  const kiln_node *list = kiln__rule_list(t->pass, v);
+  if (list) return kiln__rule_int(t->node, list->input_count);
   if (!kiln_node_is(v->node, KILN_OP_size) || kiln_alias_has_writers(kiln_pass_alias(t->pass), v))
     return NULL;
   kiln_node *dim = kiln_node_create_id(t->node->graph, KILN_OP_dim);
@@ -198,15 +166,15 @@ static kiln_ir_value *len_of_list(const trial *t) {
   return kiln_node_add_output(dim, kiln_type_basic(KILN_TYPE_INT));
 }
 static kiln_ir_value *item_of_list(const trial *t) {
-  const kiln_node *list = unwritten_list(t->pass, input(t, 0));
+  const kiln_node *list = kiln__rule_list(t->pass, kiln__rule_input(t, 0));
   int64_t i;
-  if (!list || !kiln_ir_value_const_int(input(t, 1), &i)) return NULL;
+  if (!list || !kiln_ir_value_const_int(kiln__rule_input(t, 1), &i)) return NULL;
   if (i < 0) i += list->input_count;
   return i >= 0 && i < list->input_count ? kiln_node_input(list, (int)i) : NULL;
 }
 /* Several results: done in place, so the caller sees no single value. */
 static bool unpack_of_list(kiln_pass *pass, kiln_node *node) {
-  const kiln_node *list = unwritten_list(pass, kiln_node_input(node, 0));
+  const kiln_node *list = kiln__rule_list(pass, kiln_node_input(node, 0));
   if (!list || list->input_count != node->output_count) return false;
   bool any = false;
   for (int i = 0; i < node->output_count; i++) {
@@ -237,99 +205,90 @@ static bool keeps_rank(const kiln_node *n) {
   return false;
 }
 static kiln_ir_value *known_dim(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
-  if (d && d->rank >= 0) return make_int(t->node, d->rank);
-  const kiln_node *from = input(t, 0)->node;
-  if (!keeps_rank(from) || kiln_alias_has_writers(kiln_pass_alias(t->pass), input(t, 0)) ||
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
+  if (d && d->rank >= 0) return kiln__rule_int(t->node, d->rank);
+  const kiln_node *from = kiln__rule_input(t, 0)->node;
+  if (!keeps_rank(from) ||
+      kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln__rule_input(t, 0)) ||
       kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln_node_input(from, 0)))
     return NULL;
   kiln_node_set_input(t->node, 0, kiln_node_input(from, 0));
   return kiln_node_output(t->node, 0); /* rewritten in place */
 }
 static kiln_ir_value *known_size(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   int64_t dim;
-  if (!d || d->rank <= 0 || !kiln_ir_value_const_int(input(t, 1), &dim)) return NULL;
+  if (!d || d->rank <= 0 || !kiln_ir_value_const_int(kiln__rule_input(t, 1), &dim)) return NULL;
   if (dim < 0) dim += d->rank;
-  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? make_int(t->node, d->sizes[dim]) : NULL;
+  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? kiln__rule_int(t->node, d->sizes[dim])
+                                                         : NULL;
 }
 static kiln_ir_value *known_sizes(const trial *t) {
-  const kiln_type *type = input(t, 0)->type;
+  const kiln_type *type = kiln__rule_input(t, 0)->type;
   if (!kiln_type_is_complete_tensor(type)) return NULL;
   kiln_node *list = kiln_node_create_id(t->node->graph, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < type->detail->rank; i++) {
-    kiln_node_add_input(list, make_int(t->node, type->detail->sizes[i]));
+    kiln_node_add_input(list, kiln__rule_int(t->node, type->detail->sizes[i]));
   }
   kiln_ir_value *made = kiln_node_add_output(list, kiln_node_output(t->node, 0)->type);
   kiln_node_insert_before(list, t->node);
   return made;
 }
 static kiln_ir_value *known_numel(const trial *t) {
-  const kiln_type *type = input(t, 0)->type;
+  const kiln_type *type = kiln__rule_input(t, 0)->type;
   int64_t numel;
   bool known = kiln_type_is_complete_tensor(type) &&
                kiln_numel(type->detail->rank, type->detail->sizes, &numel);
-  return known ? make_int(t->node, numel) : NULL;
+  return known ? kiln__rule_int(t->node, numel) : NULL;
 }
 static kiln_ir_value *known_dtype(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
-  return d && d->dtype != KILN_DTYPE_NONE ? make_int(t->node, d->dtype) : NULL;
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
+  return d && d->dtype != KILN_DTYPE_NONE ? kiln__rule_int(t->node, d->dtype) : NULL;
 }
 static kiln_ir_value *known_device(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   if (!d || d->device < 0) return NULL;
   kiln_ivalue device = kiln_device_value((kiln_device_id){d->device, d->device_index});
   return kiln_insert_constant_before(t->node, device, kiln_type_basic(KILN_TYPE_DEVICE));
 }
 /* Whether it is on a device of kind `arg`. */
 static kiln_ir_value *is_on(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   return d && d->device >= 0 ? make_bool(t->node, d->device == t->arg) : NULL;
 }
 
 /* -- Tensors -- */
 
 static kiln_ir_value *transpose_twice(const trial *t) {
-  const kiln_ir_value *inner = input(t, 0);
+  const kiln_ir_value *inner = kiln__rule_input(t, 0);
   if (!kiln_node_is(inner->node, KILN_OP_t)) return NULL;
   kiln_ir_value *x = kiln_node_input(inner->node, 0);
-  return may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
-}
-/* The dtype of x op c is x's: x is floating point, or c an integer and x not bool. */
-static bool keeps_dtype(const kiln_ir_value *x, const kiln_ivalue *c) {
-  const kiln_tensor_detail *d = detail_of(x);
-  if (!d || d->dtype == KILN_DTYPE_NONE) return false;
-  kiln_dtype dtype = (kiln_dtype)d->dtype;
-  return kiln_dtype_is_float(dtype) || (c->tag == KILN_TAG_INT && kiln_dtype_is_int(dtype, false));
+  return kiln__rule_may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
 }
 /* x op `arg` is x. */
 static kiln_ir_value *neutral_operand(const trial *t) {
-  kiln_ir_value *x = input(t, 0);
-  const kiln_ivalue *c = kiln_ir_value_constant(input(t, 1));
-  if (!kiln_ir_value_is_number(input(t, 1), t->arg) || !keeps_dtype(x, c)) return NULL;
-  return may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
+  kiln_ir_value *x = kiln__rule_input(t, 0);
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln__rule_input(t, 1));
+  if (!kiln_ir_value_is_number(kiln__rule_input(t, 1), t->arg) || !kiln__rule_keeps_dtype(x, c))
+    return NULL;
+  return kiln__rule_may_replace(t->pass, x, kiln_node_output(t->node, 0)) ? x : NULL;
 }
 static kiln_ir_value *divided_by_one(const trial *t) {
-  const kiln_tensor_detail *d = detail_of(input(t, 0));
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   if (!d || !kiln_dtype_is_float((kiln_dtype)d->dtype)) return NULL; /* int / 1 is a float */
   return neutral_operand(t);
 }
 
 /* The kernel gives its argument back, so the two were one memory before. */
 static kiln_ir_value *dropout_off(const trial *t) {
-  const kiln_ivalue *p = kiln_ir_value_constant(input(t, 1));
+  const kiln_ivalue *p = kiln_ir_value_constant(kiln__rule_input(t, 1));
   bool off = p && p->tag == KILN_TAG_FLOAT && p->u.f >= 0 && p->u.f <= 1 &&
-             kiln_ir_value_is_bool(input(t, 2), false);
-  return off ? input(t, 0) : NULL;
+             kiln_ir_value_is_bool(kiln__rule_input(t, 2), false);
+  return off ? kiln__rule_input(t, 0) : NULL;
 }
 
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
-#define RULE_OF(op, apply, arg, examples) [KILN_OP_##op] = {apply, arg}
-#define RULE(op, apply, examples) RULE_OF(op, apply, 0, examples)
-static const struct {
-  kiln_ir_value *(*apply)(const trial *t);
-  int64_t arg;
-} rules[KILN_OP__BUILTIN_COUNT] = {
+static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
     RULE_OF(__is__, compare_identity, true,
             "x: int | bool aten::__is__(x, None) => False / "
             "x: Tensor | bool aten::__is__(x, x) => True"),
@@ -394,8 +353,6 @@ static const struct {
     RULE(dropout, dropout_off, "x: M | Tensor aten::dropout(x, 0.5, False) => x"),
     RULE(feature_dropout, dropout_off, "x: M | Tensor aten::feature_dropout(x, 0.5, False) => x"),
 };
-#undef RULE
-#undef RULE_OF
 
 /* -- Structure -- */
 
@@ -409,10 +366,7 @@ static kiln_ir_value *bool_if(kiln_node *node) {
 
 kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node) {
   if (kiln_node_is(node, KILN_OP_prim_If)) return bool_if(node);
-  if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
-  const int id = node->op->id;
-  if (id >= KILN_OP__BUILTIN_COUNT || !rules[id].apply) return NULL;
-  return rules[id].apply(&(trial){pass, node, rules[id].arg});
+  return kiln__rule_try(rules, pass, node);
 }
 
 /* prim::Constant for every result that can only be None. */
@@ -439,11 +393,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
       continue;
     }
     kiln_ir_value *value = kiln_peephole_try(pass, n);
-    if (!value) continue;
-    pass->changed = true;
-    if (value->node == n) continue; /* rewritten in place */
-    kiln_ir_value_replace_uses(kiln_node_output(n, 0), value);
-    kiln_node_destroy(n);
+    if (value) kiln__rule_take(pass, n, value);
   }
 }
 

@@ -1,4 +1,4 @@
-"""rules.py: that the examples of peephole's rules are what the pass does.
+"""rules.py: that the examples of rewrite rules (ir/pass/rule.h) are what their passes do.
 
 An example is "inputs | before => after": inputs are "name: type", separated by ";"; M is a matrix
 whose type is known. Before and after are expressions: a name, a number, True, False, None, cpu, or
@@ -9,15 +9,14 @@ import subprocess
 
 from tree import operator_rows
 
-FILE = 'ir/pass/peephole.c'
+PASSES = ('peephole', 'simplify')
 MATRIX = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
 CONSTANTS = {'True': ('bool', '[value=1]'), 'False': ('bool', '[value=0]'),
              'None': ('NoneType', ''), 'cpu': ('Device', '[value="cpu"]')}
 
 
-def rules(tree):
-    """(operator, examples) of each rule."""
-    text = tree.text(FILE)
+def rules(text):
+    """(operator, examples) of each rule of a pass."""
     rule = r'^ +RULE(?:_OF)?\((\w+), \w+(?:, \w+)?,?((?:\s*"[^"]*")*)\)'
     for row in re.findall(rule, text, re.M):
         examples = ''.join(re.findall(r'"([^"]*)"', row[1]))
@@ -78,13 +77,10 @@ def passed(kiln, graph, passes):
                   done.stdout)
 
 
-def check_peephole_examples(tree):
-    """peephole does what the examples of its rules say"""
-    kiln = tree.artefact('kiln')
-    names = dict(re.findall(r'^KILN_OP\((\w+),\s*"(\w+::\w+)', operator_rows(tree.text), re.M))
-    found = list(rules(tree))
-    if len(found) != len(re.findall(r'^ +RULE(?:_OF)?\(', tree.text(FILE), re.M)) or not found:
-        yield '%s: some rows of the table cannot be read' % FILE
+def faults(kiln, text, pass_name, names):
+    found = list(rules(text))
+    if len(found) != len(re.findall(r'^ +RULE(?:_OF)?\(', text, re.M)) or not found:
+        yield 'some rows of the table cannot be read'
     for op, examples in found:
         if not examples:
             yield '%s has no example' % op
@@ -94,8 +90,18 @@ def check_peephole_examples(tree):
                 yield '%s: "%s" does not show it' % (op, example)
             given, wanted = Graph(inputs).text(before), Graph(inputs).text(after)
             wanted = passed(kiln, wanted, 'dce')
-            made = passed(kiln, given, 'peephole,dce')
+            made = passed(kiln, given, pass_name + ',dce')
             if made != wanted:
                 yield '%s: "%s" becomes\n%s' % (op, example, made)
             if passed(kiln, given, 'dce') == wanted:
                 yield '%s: "%s" needs no rule' % (op, example)
+
+
+def check_examples_of_rules(tree):
+    """passes of rewrite rules do what the examples of their rules say"""
+    kiln = tree.artefact('kiln')
+    names = dict(re.findall(r'^KILN_OP\((\w+),\s*"(\w+::\w+)', operator_rows(tree.text), re.M))
+    for pass_name in PASSES:
+        file = 'ir/pass/%s.c' % pass_name
+        for fault in faults(kiln, tree.text(file), pass_name, names):
+            yield '%s: %s' % (file, fault)

@@ -186,10 +186,9 @@ def check_meta_sees_table_faults(tree):
             'add_int, c, "x: int | int aten::sub(x, 0) => x"',  # another's
             'add_int, d, "x: int | int aten::add(x, 1) => int aten::add(x, 1)"',  # nothing
             'add_int, e, ""']
-    planted = Planted({rules.FILE: ''.join('    RULE(%s),\n' % row for row in rows),
-                       'ir/ops.def': 'KILN_OP(add_int, "aten::add.int(int a, int b) -> int",'})
-    planted.artefact = tree.artefact
-    found = list(rules.check_peephole_examples(planted))
+    found = list(rules.faults(tree.artefact('kiln'),
+                              ''.join('    RULE(%s),\n' % row for row in rows), 'peephole',
+                              {'add_int': 'aten::add'}))
     for fault in ['(x, 1) => x" becomes', 'does not show it', 'needs no rule', 'has no example']:
         if not any(fault in f for f in found):
             yield 'missed: %s' % fault
