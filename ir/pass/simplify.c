@@ -2,9 +2,10 @@
  * nothing goes: relu(relu(x)), transposes that cancel, parts that are joined again, pads of
  * nothing.
  *
- * Rules (rule.h) keep every bit. So x + 0 stays where x is a float, for which -0 + 0 is 0; so do
- * products of transposed matrices, which are read as they lie; and max(x, dim) whose places nobody
- * wants, for amax may give the other of two zeros. */
+ * Rules (rule.h) keep every bit, and every complaint: what would refuse a tensor of that rank or
+ * dtype goes only where these are known. So x + 0 stays where x is a float, for which -0 + 0 is 0;
+ * so do products of transposed matrices, which are read as they lie; and max(x, dim) whose places
+ * nobody wants, for amax may give the other of two zeros. */
 #include "ir/internal.h"
 #include "ir/pass/network.h"
 #include "ir/pass/rule.h"
@@ -23,6 +24,12 @@ static kiln_ir_value *or_view(const kiln__trial *t, kiln_ir_value *x) {
 static const kiln_node *same_before(const kiln__trial *t) {
   const kiln_node *inner = kiln__rule_input(t, 0)->node;
   return kiln_node_is(inner, (kiln_op_id)t->node->op->id) ? inner : NULL;
+}
+
+/* Whether the dimension is one of x, of which `more` are added; not where its rank is not known. */
+static bool has_dim(const kiln_ir_value *x, int64_t dim, int more) {
+  const kiln_tensor_detail *d = kiln__rule_detail(x);
+  return d && d->rank >= 0 && dim >= -(d->rank + more) && dim < d->rank + more;
 }
 
 /* A list of constants, written down or built here; at most KILN_MAX_RANK of them. */
@@ -51,9 +58,13 @@ static bool find_ints(const kiln__trial *t, const kiln_ir_value *value, ints *ou
 static kiln_ir_value *idempotent(const kiln__trial *t) {
   return same_before(t) ? or_stay(t, kiln__rule_input(t, 0)) : NULL;
 }
+/* Bools have no sign, and floats no bits that are asked for. */
 static kiln_ir_value *involution(const kiln__trial *t) {
   const kiln_node *inner = same_before(t);
-  return inner ? or_stay(t, kiln_node_input(inner, 0)) : NULL;
+  const kiln_tensor_detail *d = inner ? kiln__rule_detail(kiln_node_input(inner, 0)) : NULL;
+  if (!d || d->dtype == KILN_DTYPE_NONE || d->dtype == KILN_DTYPE_BOOL) return NULL;
+  const bool is_int = kiln_dtype_is_int((kiln_dtype)d->dtype, false);
+  return kiln_node_is(inner, KILN_OP_neg) || is_int ? or_stay(t, kiln_node_input(inner, 0)) : NULL;
 }
 /* Of other tensors the first one gives bools. */
 static kiln_ir_value *not_twice(const kiln__trial *t) {
@@ -94,9 +105,10 @@ static kiln_ir_value *to_the_first(const kiln__trial *t) {
 /* -- Places of elements -- */
 
 static bool is_same_pair(const kiln_node *a, const kiln_node *b) {
+  const kiln_ir_value *x = kiln_node_input(a, 0);
   int64_t p[2], q[2];
   for (int i = 0; i < 2; i++)
-    if (!kiln_ir_value_const_int(kiln_node_input(a, i + 1), &p[i]) ||
+    if (!kiln_ir_value_const_int(kiln_node_input(a, i + 1), &p[i]) || !has_dim(x, p[i], 0) ||
         !kiln_ir_value_const_int(kiln_node_input(b, i + 1), &q[i]))
       return false;
   return (p[0] == q[0] && p[1] == q[1]) || (p[0] == q[1] && p[1] == q[0]);
@@ -105,7 +117,8 @@ static kiln_ir_value *transpose(const kiln__trial *t) {
   const kiln_node *inner = same_before(t);
   int64_t a, b;
   if (kiln_ir_value_const_int(kiln__rule_input(t, 1), &a) &&
-      kiln_ir_value_const_int(kiln__rule_input(t, 2), &b) && a == b)
+      kiln_ir_value_const_int(kiln__rule_input(t, 2), &b) && a == b &&
+      has_dim(kiln__rule_input(t, 0), a, 0))
     return or_view(t, kiln__rule_input(t, 0));
   return inner && is_same_pair(inner, t->node) ? or_view(t, kiln_node_input(inner, 0)) : NULL;
 }
@@ -131,7 +144,8 @@ static kiln_ir_value *permute(const kiln__trial *t) {
     nothing &= p.at[i] == i;
   }
   kiln_ir_value *x = inner ? kiln_node_input(inner, 0) : kiln__rule_input(t, 0);
-  if (nothing) return or_view(t, x);
+  const kiln_tensor_detail *d = kiln__rule_detail(x);
+  if (nothing) return d && d->rank == p.count ? or_view(t, x) : NULL;
   if (!inner || !or_view(t, x)) return NULL;
   kiln__maker maker = {.graph = t->node->graph, .anchor = t->node, .from = t->node}, *m = &maker;
   kiln_ir_value *dims[KILN_MAX_RANK];
@@ -173,7 +187,8 @@ static kiln_ir_value *squeeze(const kiln__trial *t) {
   int64_t a, b;
   if (!kiln_node_is(inner, KILN_OP_unsqueeze) ||
       !kiln_ir_value_const_int(kiln_node_input(inner, 1), &a) ||
-      !kiln_ir_value_const_int(kiln__rule_input(t, 1), &b) || a != b)
+      !kiln_ir_value_const_int(kiln__rule_input(t, 1), &b) || a != b ||
+      !has_dim(kiln_node_input(inner, 0), a, 1))
     return NULL;
   return or_view(t, kiln_node_input(inner, 0));
 }
@@ -213,7 +228,7 @@ static kiln_ir_value *slice(const kiln__trial *t) {
   int64_t dim, start, end;
   kiln_ir_value *x = kiln__rule_input(t, 0);
   if (!find_part(t->node, &dim, &start, &end) || start != 0 || !is_whole(x, dim, end)) return NULL;
-  return or_view(t, x);
+  return has_dim(x, dim, 0) ? or_view(t, x) : NULL;
 }
 
 /* The tensor that slices are taken of, one behind the other, all of it; NULL: they are not. */
@@ -256,12 +271,14 @@ static kiln_ir_value *joined(const kiln__trial *t) {
     return NULL;
   kiln_ir_value *x = list->input_count == 1 ? kiln_node_input(list, 0) : cut_at_once(list, along);
   if (!x) x = cut_by_slices(list, along);
-  return x ? or_stay(t, x) : NULL;
+  return x && has_dim(x, along, 0) ? or_stay(t, x) : NULL;
 }
 
 static kiln_ir_value *padded(const kiln__trial *t) {
   ints widths;
-  if (!find_ints(t, kiln__rule_input(t, 1), &widths)) return NULL;
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
+  if (!d || !find_ints(t, kiln__rule_input(t, 1), &widths) || widths.count % 2) return NULL;
+  if (widths.count > 2 * d->rank) return NULL;
   for (int i = 0; i < widths.count; i++)
     if (widths.at[i] != 0) return NULL;
   return or_stay(t, kiln__rule_input(t, 0));
@@ -317,10 +334,9 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
          "x: Tensor | Tensor aten::neg(Tensor aten::trunc(Tensor aten::trunc(x))) => "
          "Tensor aten::neg(Tensor aten::trunc(x))"),
     RULE(neg, involution,
-         "x: Tensor | Tensor aten::relu(Tensor aten::neg(Tensor aten::neg(Tensor aten::abs(x)))) "
-         "=> Tensor aten::relu(Tensor aten::abs(x))"),
+         "x: M | Tensor aten::relu(Tensor aten::neg(Tensor aten::neg(x))) => Tensor aten::relu(x)"),
     RULE(bitwise_not, involution,
-         "x: Tensor | Tensor aten::abs(Tensor aten::bitwise_not(Tensor aten::bitwise_not(x))) => "
+         "x: Long(2) | Tensor aten::abs(Tensor aten::bitwise_not(Tensor aten::bitwise_not(x))) => "
          "Tensor aten::abs(x)"),
     RULE(logical_not, not_twice,
          "x: Bool(2) | Tensor aten::bitwise_not(Tensor aten::logical_not("
@@ -332,11 +348,11 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(pow_Tensor_Scalar, to_the_first,
          "x: M | Tensor aten::abs(Tensor aten::pow(x, 1)) => Tensor aten::abs(x)"),
     RULE(transpose_int, transpose,
-         "x: Tensor | Tensor aten::abs(Tensor aten::transpose(x, 1, 1)) => Tensor aten::abs(x) / "
-         "x: Tensor | Tensor aten::abs(Tensor aten::transpose(Tensor aten::transpose(x, 0, 1), 1, "
+         "x: M | Tensor aten::abs(Tensor aten::transpose(x, 1, 1)) => Tensor aten::abs(x) / "
+         "x: M | Tensor aten::abs(Tensor aten::transpose(Tensor aten::transpose(x, 0, 1), 1, "
          "0)) => Tensor aten::abs(x)"),
     RULE(permute, permute,
-         "x: Tensor | Tensor aten::abs(Tensor aten::permute(x, int[] prim::ListConstruct(0, -1))) "
+         "x: M | Tensor aten::abs(Tensor aten::permute(x, int[] prim::ListConstruct(0, -1))) "
          "=> Tensor aten::abs(x) / "
          "x: Tensor | Tensor aten::abs(Tensor aten::permute(Tensor aten::permute(x, int[] "
          "prim::ListConstruct(1, 2, 0)), int[] prim::ListConstruct(0, 2, 1))) => Tensor aten::abs("
@@ -351,21 +367,21 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
          "x: M | Tensor aten::abs(Tensor aten::expand(x, int[] prim::ListConstruct(-1, 3), False)) "
          "=> Tensor aten::abs(x)"),
     RULE(squeeze_dim, squeeze,
-         "x: Tensor | Tensor aten::abs(Tensor aten::squeeze(Tensor aten::unsqueeze(x, -1), -1)) => "
+         "x: M | Tensor aten::abs(Tensor aten::squeeze(Tensor aten::unsqueeze(x, -1), -1)) => "
          "Tensor aten::abs(x)"),
     RULE(to_dtype, to_own_dtype, "x: M | Tensor aten::to(x, 6, False, False, None) => x"),
     RULE(slice_Tensor, slice,
-         "x: Tensor | Tensor aten::abs(Tensor aten::slice(x, 0, None, None, 1)) => Tensor "
+         "x: M | Tensor aten::abs(Tensor aten::slice(x, 0, None, None, 1)) => Tensor "
          "aten::abs(x) / "
          "x: M | Tensor aten::abs(Tensor aten::slice(x, -1, 0, 3, 1)) => Tensor aten::abs(x)"),
     RULE(cat, joined,
-         "x: Tensor | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(x), 0)) => "
+         "x: M | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(x), 0)) => "
          "Tensor aten::abs(x) / "
-         "x: Tensor | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(Tensor "
+         "x: M | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(Tensor "
          "aten::slice(x, 1, 0, 2, 1), Tensor aten::slice(x, 1, 2, None, 1)), 1)) => Tensor "
          "aten::abs(x)"),
     RULE(constant_pad_nd, padded,
-         "x: Tensor | Tensor aten::abs(Tensor aten::constant_pad_nd(x, int[] "
+         "x: M | Tensor aten::abs(Tensor aten::constant_pad_nd(x, int[] "
          "prim::ListConstruct(0, 0), 1)) => Tensor aten::abs(x)"),
     RULE_OF(zeros_like, like, KILN_OP_zeros,
             "x: M | Tensor aten::zeros_like(x, None, None, None, None, None) => Tensor "
