@@ -62,6 +62,7 @@ typedef struct kiln_flag_info {
 /* Values of ENUM flags, in the order of their words. */
 enum { KILN_COMPAT_KILN, KILN_COMPAT_TORCH };
 enum { KILN_ALLOC_DEFAULT, KILN_ALLOC_SYSTEM };
+enum { KILN_PERF_OFF, KILN_PERF_MAP, KILN_PERF_JITDUMP };
 
 extern const kiln_flag_info kiln_flag_table[];
 extern const int kiln_flag_count;

@@ -14,6 +14,7 @@
 #include "codegen/object.h"
 #include "codegen/pairs.h"
 #include "codegen/process.h"
+#include "codegen/perf.h"
 #include "codegen/tune.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/pack.h"
@@ -40,6 +41,7 @@ struct kiln_codegen {
   kiln__cache cache;
   kiln__tuner tuner;
   kiln_pack_store *packs;
+  kiln__perf *perf; /* NULL: nobody is told of kernels */
 };
 
 typedef struct code {
@@ -62,8 +64,10 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   if (!codegen) return kiln_status_oom();
   codegen->env = env;
   codegen->machine = machine;
-  kiln_status *status = kiln_pack_store_create(env->mem, &codegen->packs);
+  kiln_status *status = kiln__perf_open(env->mem, env->flags.perf, &codegen->perf);
+  if (!status) status = kiln_pack_store_create(env->mem, &codegen->packs);
   if (status) {
+    kiln__perf_close(codegen->perf);
     kiln_mem_free(env->mem, codegen, sizeof *codegen);
     return status;
   }
@@ -82,6 +86,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln__cache_deinit(&codegen->cache);
   kiln__tuner_deinit(&codegen->tuner);
   kiln_pack_store_destroy(codegen->packs);
+  kiln__perf_close(codegen->perf);
   for (worker *w = codegen->workers, *next; w; w = next) {
     next = w->next;
     kiln__llvm_backend_destroy(w->llvm);
@@ -302,6 +307,11 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   *out_reason = KILN_REASON_load_failed;
   KILN_TRY(kiln__object_load(job->bytes, job->size, job->name, &c->pages, &c->public.fn));
   c->public.code_bytes = c->pages.size;
+  const void *begin;
+  char name[] = "kiln_00000000000000000000000000000000"; /* the hash that the user knows */
+  memcpy(&begin, &c->public.fn, sizeof begin);
+  kiln_digest_format(job->digest, name + strlen("kiln_"));
+  kiln__perf_tell(job->codegen->perf, name, begin, c->pages.code_bytes);
   return NULL;
 }
 

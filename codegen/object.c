@@ -137,7 +137,8 @@ static kiln_status *relocate(object *o) {
   return NULL;
 }
 
-static kiln_status *find_function(const object *o, const char *name, kiln_kernel_fn *out_fn) {
+static kiln_status *find_function(const object *o, const char *name, kiln_kernel_fn *out_fn,
+                                  size_t *out_bytes) {
   for (int i = 0; i < o->header.e_shnum; i++) {
     const Elf64_Shdr *table = &o->sections[i];
     if (table->sh_type != SHT_SYMTAB) continue;
@@ -150,18 +151,19 @@ static kiln_status *find_function(const object *o, const char *name, kiln_kernel
       uint64_t address;
       KILN_TRY(address_of_symbol(o, table, &symbol, &address));
       memcpy(out_fn, &address, sizeof address);
+      *out_bytes = symbol.st_size;
       return NULL;
     }
   }
   REFUSE("no function '%s'", name);
 }
 
-static kiln_status *load(object *o, const char *symbol, kiln_kernel_fn *out_fn) {
+static kiln_status *load(object *o, const char *symbol, kiln_kernel_fn *out_fn, size_t *out_bytes) {
   for (int i = 0; i < o->header.e_shnum; i++)
     if (o->kept[i])
       memcpy(o->base + o->place[i], o->bytes + o->sections[i].sh_offset, o->sections[i].sh_size);
   KILN_TRY(relocate(o));
-  KILN_TRY(find_function(o, symbol, out_fn));
+  KILN_TRY(find_function(o, symbol, out_fn, out_bytes));
   if (mprotect(o->base, o->mapped, PROT_READ | PROT_EXEC) != 0)
     REFUSE("the system does not allow generated code");
   return NULL;
@@ -178,12 +180,13 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
   o.base = mmap(NULL, o.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   // cppcheck-suppress memleak ; there is none to unmap
   if (o.base == MAP_FAILED) return kiln_status_oom();
-  kiln_status *status = load(&o, symbol, out_fn);
+  size_t code_bytes = 0;
+  kiln_status *status = load(&o, symbol, out_fn, &code_bytes);
   if (status) {
     munmap(o.base, o.mapped);
     return status;
   }
-  *out_pages = (kiln__pages){o.base, o.mapped};
+  *out_pages = (kiln__pages){o.base, o.mapped, code_bytes};
   return NULL;
 }
 

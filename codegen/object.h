@@ -11,6 +11,7 @@
 typedef struct kiln__pages {
   void *base;
   size_t size;
+  size_t code_bytes; /* of the function that was looked for */
 } kiln__pages;
 
 /* Maps the object and finds function `symbol`. KILN_UNSUPPORTED when it is refused. */
