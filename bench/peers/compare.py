@@ -7,7 +7,7 @@ one of them runs every model for S seconds; a figure is the median over the roun
 median, beside it the lowest and highest of them. Answers are compared before anything is timed. Run
 it with a Python that has torch, torchvision, onnxruntime, onnxscript and openvino and a C++ compiler
 (`--install FOLDER` makes one); pinned, say by `taskset -c 1`. --write puts the table into
-docs/performance.md, with --table into that of another machine.
+docs/performance.md, with --table into that of another machine, and draws plot.py's picture anew.
 """
 import argparse
 import importlib.util
@@ -23,6 +23,7 @@ os.environ["TORCHINDUCTOR_FREEZING"] = "1"  # weights are constants, as for the 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 import page  # noqa: E402
+import plot  # noqa: E402
 PACKAGES = ["torch==2.15.*", "torchvision", "onnxruntime", "onnxscript", "openvino"]
 TOLERANCE = 2e-3  # of the largest element: the runtimes fold and reorder, this only finds mistakes
 
@@ -184,6 +185,7 @@ def main():
         which = "threads %d%s" % (args.threads, args.table and ", " + args.table)
         page.write("<!-- figures of compare.py, %s -->" % which,
                    "<!-- end of compare.py, %s -->" % which, text)
+        plot.main()
 
 
 main()

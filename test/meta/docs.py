@@ -1,6 +1,8 @@
 """docs.py: that the written pages speak of what exists."""
 import os
 import re
+import subprocess
+import sys
 
 FOLDERS = ('api', 'base', 'bench', 'build-aux', 'codegen', 'docs', 'examples', 'frontend', 'guards',
            'include', 'ir', 'jit', 'profiler', 'runtime', 'test', 'tools')
@@ -27,6 +29,14 @@ def check_paths(tree):
         for name in re.findall(r'`([\w.-]+/[\w./-]*)`', tree.text(path)):
             if name.split('/')[0] in FOLDERS and not os.path.exists(name):
                 yield '%s: %s' % (path, name)
+
+
+def check_picture(tree):
+    """the picture of the networks beside the peers is that of their tables"""
+    done = subprocess.run([sys.executable, 'bench/peers/plot.py', '--check'], capture_output=True,
+                          text=True)
+    if done.returncode:
+        yield done.stderr.strip()
 
 
 def check_flags_exist(tree):
