@@ -55,7 +55,9 @@ kiln_instr_time kiln__bytecode_cost(const kiln__bytecode_emitter *e, kiln_instr_
     (void)kiln_cost_of_group(e->scratch, copy ? copy : body, &cost.flops, &cost.bytes);
     kiln_graph_release(copy);
   } else if (op == KILN_INSTR_OP || op == KILN_INSTR_OP_FRESH) {
-    (void)kiln_cost_of_node(node, &cost.flops, &cost.bytes);
+    const bool known = kiln_cost_of_node(node, &cost.flops, &cost.bytes);
+    cost.unweighed = !known && node->op && node->op->cost != KILN_COST_none;
+    if (cost.unweighed) cost.flops = cost.bytes = 0;
   }
   return cost;
 }

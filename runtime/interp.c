@@ -538,10 +538,26 @@ static __attribute__((noinline)) kiln_status *unwind(kiln_call *call, machine *m
 
 /* -- The loop -- */
 
+/* Bytes of the tensors that go in, once. */
+static void weigh(const kiln_frame *f, const kiln_instr *in) {
+  kiln_instr_time *t = f->plan->times ? &f->plan->times[in - f->plan->code] : NULL;
+  uint64_t bytes = 0;
+  if (!t || !__atomic_exchange_n(&t->unweighed, false, __ATOMIC_RELAXED)) return;
+  for (int i = 0; i < in->in_count; i++) {
+    const kiln_ivalue *v = kiln__frame_read(f, f->plan->operands[in->operands + (uint32_t)i]);
+    if (v->tag != KILN_TAG_TENSOR || !v->u.tensor) continue;
+    bytes += (uint64_t)v->u.tensor->numel * kiln_dtype_size(kiln_tensor_dtype(v->u.tensor));
+  }
+  __atomic_store_n(&t->bytes, bytes, __ATOMIC_RELAXED);
+}
+
 /* No fuel: looks at the limits. The budget of a timed call grants none, so it always comes here. */
 static __attribute__((noinline)) kiln_status *refuel(kiln_call *call, const kiln_frame *f,
                                                      const kiln_instr *in) {
-  if (call->timed) kiln_plan_tick(call, f->plan, in);
+  if (call->timed) {
+    weigh(f, in);
+    kiln_plan_tick(call, f->plan, in);
+  }
   return kiln_budget_work(&call->budget, 0);
 }
 

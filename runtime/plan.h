@@ -73,10 +73,12 @@ static inline bool kiln_instr_is_op(const kiln_instr *in) {
 }
 
 /* What an instruction took, in plans that are timed; atomic, relaxed. And what it computes and
- * moves, with the sizes that the plan was made for; 0: nothing, or nothing that is known. */
+ * moves, with the sizes that the plan was made for; 0: nothing, or nothing that is known. Of an
+ * operator whose types do not tell, the tensors that went in the first time. */
 typedef struct kiln_instr_time {
   uint64_t ns, count;
   uint64_t flops, bytes;
+  bool unweighed; /* they are to be looked at */
 } kiln_instr_time;
 
 typedef struct kiln_plan kiln_plan;

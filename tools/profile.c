@@ -53,10 +53,12 @@ typedef struct level {
   const char *name;
   double bytes, rate;
 } level;
+enum { SIZES = 256 }; /* from a byte on, four to a doubling */
 typedef struct machine {
   double gflops; /* of all threads */
   level levels[4];
-  int level_count;
+  int level_count, threads;
+  double rates[SIZES]; /* of reading so many bytes; 0: not measured */
 } machine;
 
 static void add_level(machine *m, const char *name, long bytes, size_t tried) {
@@ -66,7 +68,7 @@ static void add_level(machine *m, const char *name, long bytes, size_t tried) {
 
 /* Each of several threads has a core of its own, and so has its caches; memory they share. */
 static machine measure_machine(int threads) {
-  machine m = {.gflops = threads * tool_peak_fma(tool_isa_of_cpu())};
+  machine m = {.gflops = threads * tool_peak_fma(tool_isa_of_cpu()), .threads = threads};
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), far = l3 > 0 ? 2 * l3 : 64 << 20;
   add_level(&m, "L1", l1, (size_t)l1 / 2);
@@ -75,6 +77,15 @@ static machine measure_machine(int threads) {
   for (int i = 0; i < m.level_count; i++) m.levels[i].rate *= threads;
   add_level(&m, "memory", SEEN, (size_t)far);
   return m;
+}
+
+/* Reading as many bytes: between two caches neither's rate is. */
+static double rate_at(machine *m, double bytes, const level *holder) {
+  const int index = (int)ceil(4 * log2(fmax(bytes, 256)));
+  if (index >= SIZES || holder == &m->levels[m->level_count - 1]) return holder->rate;
+  if (m->rates[index] == 0)
+    m->rates[index] = m->threads * tool_peak_read((size_t)exp2(index / 4.0));
+  return m->rates[index];
 }
 
 /* -- What is told -- */
@@ -100,8 +111,8 @@ typedef struct rates {
   const char *limit;  /* "FMA", or the level's name */
 } rates;
 
-static rates rates_of(const report *r, const tool_time *t) {
-  const machine *m = &r->machine;
+static rates rates_of(report *r, const tool_time *t) {
+  machine *m = &r->machine;
   const double runs = (double)t->count, bytes = (double)t->bytes / runs;
   rates x = {.ns = (double)t->ns / runs, .share = NAN, .limit = ""};
   x.gflops = (double)t->flops / runs / x.ns;
@@ -109,8 +120,8 @@ static rates rates_of(const report *r, const tool_time *t) {
   for (int i = 0; i < m->level_count && t->bytes && !x.level; i++)
     if (bytes <= m->levels[i].bytes || i + 1 == m->level_count) x.level = &m->levels[i];
   if (t->flops) x.share = x.gflops / m->gflops, x.limit = "FMA";
-  if (x.level && !(x.share >= x.gbs / x.level->rate))
-    x.share = x.gbs / x.level->rate, x.limit = x.level->name;
+  const double read = x.level ? x.gbs / rate_at(m, bytes, x.level) : 0;
+  if (x.level && !(x.share >= read)) x.share = read, x.limit = x.level->name;
   return x;
 }
 
@@ -161,7 +172,7 @@ static void print_hardware(const report *r) {
            strerror(r->hardware.error));
 }
 
-static void print_row(const report *r, kiln_model *model, const tool_time *t) {
+static void print_row(report *r, kiln_model *model, const tool_time *t) {
   const rates x = rates_of(r, t);
   const char *words = words_of(r, t, 1);
   char *reason = why(model, t, &x);
@@ -176,7 +187,7 @@ static void print_row(const report *r, kiln_model *model, const tool_time *t) {
   free(reason);
 }
 
-static void print(const report *r, kiln_model *model, const profile_options *o) {
+static void print(report *r, kiln_model *model, const profile_options *o) {
   uint64_t left = 0;
   int more = 0;
   printf("a call takes %.4f ms, %.4f with times: of %lld such calls\n", r->call_ms, r->timed_ms,
@@ -208,7 +219,7 @@ static cJSON *machine_json(const machine *m) {
   return json;
 }
 
-static cJSON *row_json(const report *r, kiln_model *model, const tool_time *t) {
+static cJSON *row_json(report *r, kiln_model *model, const tool_time *t) {
   const rates x = rates_of(r, t);
   char *reason = why(model, t, &x);
   cJSON *json = cJSON_CreateObject();
@@ -230,7 +241,7 @@ static cJSON *row_json(const report *r, kiln_model *model, const tool_time *t) {
   return json;
 }
 
-static void print_json(const report *r, kiln_model *model, const profile_options *o) {
+static void print_json(report *r, kiln_model *model, const profile_options *o) {
   cJSON *json = cJSON_CreateObject();
   cJSON_AddNumberToObject(json, "call_ms", r->call_ms);
   cJSON_AddNumberToObject(json, "timed_call_ms", r->timed_ms);

@@ -70,7 +70,8 @@ KILN_API kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_
 KILN_API kiln_status *kiln_debug_model_time(kiln_model *model, uint32_t every);
 /* What the plans that serve now have taken: rows of kind ("group", "operator", "interpreter"),
  * name, function, level, file, line, nanoseconds, count, FLOPs and bytes of one run with the sizes
- * that the plan was compiled for (0: none, or not known), one for each instruction. */
+ * that the plan was compiled for (0: none, or not known; of operators outside of groups whose
+ * types do not tell the bytes of the tensors that went in), one for each instruction. */
 KILN_API kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user);
 
 /* -- Models at rest: none of these runs code of the model -- */

@@ -315,10 +315,9 @@ KILN_MATH_INLINE V H(erfc_tail)(V a) {
   V q_low = H(madd)(-q, d, p) + H(madd)(-q, d_low, p_low);
   q_low *= q * (T)0.8;
   V n, head = H(upper)(a);
-  V e = H(exp_parts)(-(head * head), -((a - head) * (a + head)), &n);
+  V e = H(exp_parts)(-(head * head), (head - a) * (a + head), &n);
   V one_e = 1 + e, one_low = e - (one_e - 1);
-  V r = one_e * q, e_low = H(madd)(one_e, q, -r);
-  return H(scale)(r + (e_low + H(madd)(one_low, q, one_e * q_low)), n);
+  return H(scale)(H(madd)(one_e, q, H(madd)(one_low, q, one_e * q_low)), n);
 }
 #endif
 #if KILN_MATH_F64 || KILN_MATH_FMA
