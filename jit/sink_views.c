@@ -102,6 +102,6 @@ static void visit(kiln_pass *pass, kiln_block *block) {
 }
 
 kiln_status *kiln_pass_sink_views(kiln_pass *pass) {
-  visit(pass, pass->graph->top);
+  if (pass->env->flags.compat != KILN_COMPAT_TORCH) visit(pass, pass->graph->top);
   return NULL;
 }

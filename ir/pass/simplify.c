@@ -245,24 +245,37 @@ static kiln_ir_value *cut_by_slices(const kiln_node *list, int64_t along) {
   }
   return x && is_whole(x, along, at) ? x : NULL;
 }
+/* Parts that a node makes of x: `chunks` of them, if there are so many, or of `size` each. */
+static int64_t parts_of(const kiln_ir_value *x, int64_t dim, int64_t chunks, int64_t size) {
+  const kiln_tensor_detail *d = kiln__rule_detail(x);
+  if (!has_dim(x, dim, 0)) return -1;
+  const int64_t all = d->sizes[dim < 0 ? dim + d->rank : dim];
+  if (all < 1 || (chunks < 1 && size < 1)) return -1;
+  if (chunks > 0) size = all / chunks + (all % chunks != 0);
+  return all / size + (all % size != 0);
+}
 /* The same of what a node cuts it into, all parts in their order. */
 static kiln_ir_value *cut_at_once(const kiln_node *list, int64_t along) {
   const kiln_node *cut = kiln_node_input(list, 0)->node;
-  const bool chunks = kiln_node_is(cut, KILN_OP_prim_ConstantChunk);
-  if (!chunks && !kiln_node_is(cut, KILN_OP_prim_ListUnpack)) return NULL;
-  if (cut->output_count != list->input_count) return NULL;
+  const bool is_constant = kiln_node_is(cut, KILN_OP_prim_ConstantChunk);
+  if (!is_constant && !kiln_node_is(cut, KILN_OP_prim_ListUnpack)) return NULL;
   for (int i = 0; i < list->input_count; i++)
-    if (kiln_node_input(list, i) != kiln_node_output(cut, i)) return NULL;
-  const kiln_node *from = chunks ? cut : kiln_node_input(cut, 0)->node;
-  int64_t dim;
-  if (chunks) {
+    if (i >= cut->output_count || kiln_node_input(list, i) != kiln_node_output(cut, i)) return NULL;
+  const kiln_node *from = is_constant ? cut : kiln_node_input(cut, 0)->node;
+  const bool chunks = kiln_node_is(from, KILN_OP_chunk);
+  int64_t count = 0, dim = 0;
+  if (is_constant) {
+    count = kiln_node_int(cut, "chunks", 0);
     dim = kiln_node_int(cut, "dim", 0);
-  } else if (!kiln_node_is(from, KILN_OP_split_Tensor) && !kiln_node_is(from, KILN_OP_chunk)) {
-    return NULL;
-  } else if (!kiln_ir_value_const_int(kiln_node_input(from, 2), &dim)) {
+  } else if ((!chunks && !kiln_node_is(from, KILN_OP_split_Tensor)) ||
+             !kiln_ir_value_const_int(kiln_node_input(from, 1), &count) ||
+             !kiln_ir_value_const_int(kiln_node_input(from, 2), &dim)) {
     return NULL;
   }
-  return dim == along ? kiln_node_input(from, 0) : NULL;
+  kiln_ir_value *x = kiln_node_input(from, 0);
+  const bool by_count = is_constant || chunks;
+  const int64_t parts = parts_of(x, dim, by_count ? count : 0, by_count ? 0 : count);
+  return dim == along && parts == list->input_count && parts == cut->output_count ? x : NULL;
 }
 static kiln_ir_value *joined(const kiln__trial *t) {
   const kiln_node *list = kiln__rule_list(t->pass, kiln__rule_input(t, 0));
@@ -404,6 +417,6 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
 }
 
 kiln_status *kiln_pass_simplify(kiln_pass *pass) {
-  visit_block(pass, pass->graph->top);
+  if (pass->env->flags.compat != KILN_COMPAT_TORCH) visit_block(pass, pass->graph->top);
   return NULL;
 }
