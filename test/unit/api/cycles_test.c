@@ -77,14 +77,7 @@ static int open_model(void **state) {
       "\x80\x02"
       "c__torch__\nM\n)\x81}(X\x08\0\0\0training\x88X\x04\0\0\0kept"
       "ctorch.jit._pickle\nrestore_type_tag\n](eX\x09\0\0\0List[Any]\x86Rub.";
-  static const char constants[] = "\x80\x02).";
-  archive.size = 0;
-  archive.count = 0;
-  archive_add_bytes(&archive, "t/data.pkl", root, sizeof root - 1);
-  archive_add_bytes(&archive, "t/code/__torch__.py", source, sizeof source - 1);
-  archive_add_bytes(&archive, "t/constants.pkl", constants, sizeof constants - 1);
-  archive_add(&archive, "t/version", "9\n");
-  archive_finish(&archive);
+  archive_of(&archive, source, root, sizeof root - 1);
   assert_ok(kiln_context_create(NULL, &context));
   assert_ok(kiln_model_load_memory(context, archive.bytes, archive.size, NULL, &model));
   return 0;

@@ -42,16 +42,10 @@ static const char numbers_root[] = "\x80\x02"
 static const char root[] = "\x80\x02"
                            "c__torch__\nM\n)\x81}X\x08\0\0\0training\x89sb.";
 
-static kiln_model *load(const char *code, size_t code_size, const char *data, size_t data_size) {
+static kiln_model *load(const char *code, const char *data, size_t data_size) {
   static archive_builder archive;
-  static const char constants[] = "\x80\x02).";
   kiln_model *model;
-  archive = (archive_builder){0};
-  archive_add_bytes(&archive, "t/data.pkl", data, data_size - 1);
-  archive_add_bytes(&archive, "t/code/__torch__.py", code, code_size - 1);
-  archive_add_bytes(&archive, "t/constants.pkl", constants, sizeof constants - 1);
-  archive_add(&archive, "t/version", "9\n");
-  archive_finish(&archive);
+  archive_of(&archive, code, data, data_size - 1);
   assert_ok(kiln_model_load_memory(context, archive.bytes, archive.size, NULL, &model));
   return model;
 }
@@ -73,7 +67,7 @@ static void a_flag_that_a_branch_writes(void **state) {
   (void)state;
   kiln_instance *instance;
   assert_ok(kiln_context_create(NULL, &context));
-  kiln_model *model = load(source, sizeof source, root, sizeof root);
+  kiln_model *model = load(source, root, sizeof root);
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 0; i < 4; i++) check(instance, 1, -2, 3);
   check(instance, 0, 30, 0);
@@ -96,7 +90,7 @@ static void numbers_that_are_set(void **state) {
   kiln_instance *instance;
   kiln_value *two = NULL, *got = NULL;
   assert_ok(kiln_context_create(NULL, &context));
-  kiln_model *model = load(numbers, sizeof numbers, numbers_root, sizeof numbers_root);
+  kiln_model *model = load(numbers, numbers_root, sizeof numbers_root);
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 0; i < 4; i++) check(instance, 0, 6, 0);
   uint64_t before = compiled_runs(model);

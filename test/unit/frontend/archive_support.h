@@ -108,3 +108,16 @@ static inline void archive_finish(archive_builder *a) {
   archive__put(a, begin, 4);
   archive__put(a, 0, 2);
 }
+
+/* A whole archive of one file of source: `root` is its pickle. */
+static inline void archive_of(archive_builder *a, const char *source, const char *root,
+                              size_t root_size) {
+  static const char constants[] = "\x80\x02).";
+  a->size = 0;
+  a->count = 0;
+  archive_add_bytes(a, "t/data.pkl", root, root_size);
+  archive_add_bytes(a, "t/code/__torch__.py", source, strlen(source));
+  archive_add_bytes(a, "t/constants.pkl", constants, sizeof constants - 1);
+  archive_add(a, "t/version", "9\n");
+  archive_finish(a);
+}
