@@ -135,11 +135,11 @@ typedef struct kiln_group_heavy {
   kiln_winograd winograd; /* the problem, as the transform of `pack` says; batch 0: as x is, in the
                              form that is best for it */
   kiln_blocked blocked;   /* rows 0: as many as x has */
-  bool alone;            /* fn has nothing to do */
-  int x, weight, bias;   /* operands; -1: there is no bias, or it is fn's */
-  int given;             /* fn's input that is the contraction's result */
-  kiln_kernel_pack pack; /* the weight's transform */
-  kiln_pack_slot *slots; /* keep it, one of each form */
+  bool alone;             /* fn has nothing to do */
+  int x, weight, bias;    /* operands; -1: there is no bias, or it is fn's */
+  int given;              /* fn's input that is the contraction's result */
+  kiln_kernel_pack pack;  /* the weight's transform */
+  kiln_pack_slot *slots;  /* keep it, one of each form */
 } kiln_group_heavy;
 
 typedef struct kiln_group {

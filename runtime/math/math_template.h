@@ -306,8 +306,8 @@ KILN_MATH_INLINE V H(erfc_tail)(V a) {
   V t = (a - 4) / (a + 4);
   static const T c[] = {COEF(ERFCX)};
   V u = H(splat)(c[sizeof c / sizeof(T) - 1]);
-  KILN_MATH_UNROLL for (int i = (int)(sizeof c / sizeof(T)) - 2; i > 0; i--)
-    u = H(madd)(u, t, H(splat)(c[i]));
+  KILN_MATH_UNROLL for (int i = (int)(sizeof c / sizeof(T)) - 2; i > 0; i--) u =
+      H(madd)(u, t, H(splat)(c[i]));
   u *= t;
   V p = c[0] + u, p_low = u - (p - c[0]);
   V d = 1 + (a + a), d_low = 1 - (d - (a + a)); /* a + a < 1 rounds by less than matters */
