@@ -37,12 +37,16 @@ static void put_numbers(kiln_arena *arena, kiln_graph *graph, const int64_t *now
       n->outputs[i]->type = with_numbers(arena, graph->types, n->outputs[i]->type, now);
 }
 
-/* A copy of the group's graph with numbers, which the caller releases. */
-static kiln_graph *numbered(const kiln__bytecode_emitter *e, const kiln_graph *body,
-                            const int64_t *now) {
+/* Of a group, with the sizes that its symbols have now: of a copy that has them as numbers. */
+static void weigh_at(const kiln__bytecode_emitter *e, const kiln_graph *body, const int64_t *now,
+                     kiln_instr_time *cost) {
   kiln_graph *copy = kiln_graph_copy(body, kiln_arena_mem(e->arena), e->graph->types);
+  kiln_cleanup releasing;
+  kiln_graph_defer(copy, &releasing);
   put_numbers(e->scratch, copy, now);
-  return copy;
+  (void)kiln_cost_of_group(e->scratch, copy, &cost->flops, &cost->bytes);
+  kiln_scope_undefer(&releasing);
+  kiln_graph_release(copy);
 }
 
 kiln_instr_time kiln__bytecode_cost(const kiln__bytecode_emitter *e, kiln_instr_op op) {
@@ -51,9 +55,11 @@ kiln_instr_time kiln__bytecode_cost(const kiln__bytecode_emitter *e, kiln_instr_
   if (op == KILN_INSTR_GROUP) {
     const kiln_graph *body = kiln_node_graph(node, "Subgraph");
     const kiln_attr *now = kiln_node_attr(node, KILN_ATTR_NOW);
-    kiln_graph *copy = now ? numbered(e, body, now->u.pointer) : NULL;
-    (void)kiln_cost_of_group(e->scratch, copy ? copy : body, &cost.flops, &cost.bytes);
-    kiln_graph_release(copy);
+    if (now) {
+      weigh_at(e, body, now->u.pointer, &cost);
+    } else {
+      (void)kiln_cost_of_group(e->scratch, body, &cost.flops, &cost.bytes);
+    }
   } else if (op == KILN_INSTR_OP || op == KILN_INSTR_OP_FRESH) {
     const bool known = kiln_cost_of_node(node, &cost.flops, &cost.bytes);
     cost.unweighed = !known && node->op && node->op->cost != KILN_COST_none;

@@ -88,11 +88,6 @@ static cJSON *kernel_times(const kiln_model *model) {
 
 /* -- Telling -- */
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double percentile(const figures *f, double part) {
   return f->steady[(int64_t)ceil(part * (double)f->count) - 1];
 }
@@ -161,7 +156,7 @@ static int bench_model(const bench_options *o, const tool_session *s, figures *f
   f->load_ms = s->load_ms;
   kiln_model_counters(s->model, &f->counters);
   f->kernels_ms = kernel_times(s->model);
-  qsort(f->steady, (size_t)f->count, sizeof *f->steady, by_size);
+  qsort(f->steady, (size_t)f->count, sizeof *f->steady, tool_by_size);
   if (!o->json || strcmp(o->json, "-") != 0) print_figures(o, f);
   return file ? write_json(o, f, file) : TOOL_GOOD;
 }

@@ -12,7 +12,7 @@
 #include "tools/session.h"
 #include "tools/times.h"
 
-enum { WARM_CALLS = 10, LEAST_CALLS = 10, SEEN = 1 << 30 };
+enum { WARM_CALLS = 10, LEAST_CALLS = 10 };
 
 typedef struct profile_options {
   const char *method, *inputs;
@@ -61,9 +61,8 @@ typedef struct machine {
   double rates[SIZES]; /* of reading so many bytes; 0: not measured */
 } machine;
 
-static void add_level(machine *m, const char *name, long bytes, size_t tried) {
-  if (bytes <= 0) return;
-  m->levels[m->level_count++] = (level){name, (double)bytes, tool_peak_read(tried)};
+static void add_level(machine *m, const char *name, double bytes, size_t tried) {
+  if (bytes > 0) m->levels[m->level_count++] = (level){name, bytes, tool_peak_read(tried)};
 }
 
 /* Each of several threads has a core of its own, and so has its caches; memory they share. */
@@ -71,11 +70,11 @@ static machine measure_machine(int threads) {
   machine m = {.gflops = threads * tool_peak_fma(tool_isa_of_cpu()), .threads = threads};
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), far = l3 > 0 ? 2 * l3 : 64 << 20;
-  add_level(&m, "L1", l1, (size_t)l1 / 2);
-  add_level(&m, "L2", l2, (size_t)l2 / 2);
-  add_level(&m, "L3", l3, (size_t)l3 / 2);
+  add_level(&m, "L1", (double)l1, (size_t)l1 / 2);
+  add_level(&m, "L2", (double)l2, (size_t)l2 / 2);
+  add_level(&m, "L3", (double)l3, (size_t)l3 / 2);
   for (int i = 0; i < m.level_count; i++) m.levels[i].rate *= threads;
-  add_level(&m, "memory", SEEN, (size_t)far);
+  add_level(&m, "memory", INFINITY, (size_t)far);
   return m;
 }
 
@@ -118,7 +117,7 @@ static rates rates_of(report *r, const tool_time *t) {
   x.gflops = (double)t->flops / runs / x.ns;
   x.gbs = bytes / x.ns;
   for (int i = 0; i < m->level_count && t->bytes && !x.level; i++)
-    if (bytes <= m->levels[i].bytes || i + 1 == m->level_count) x.level = &m->levels[i];
+    if (bytes <= m->levels[i].bytes) x.level = &m->levels[i];
   if (t->flops) x.share = x.gflops / m->gflops, x.limit = "FMA";
   const double read = x.level ? x.gbs / rate_at(m, bytes, x.level) : 0;
   if (x.level && !(x.share >= read)) x.share = read, x.limit = x.level->name;
@@ -262,11 +261,6 @@ static void print_json(report *r, kiln_model *model, const profile_options *o) {
 
 /* -- The command -- */
 
-static int by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The median of so many calls. */
 static kiln_status *call_often(const tool_session *s, const char *method, const kiln_limits *limits,
                                int64_t calls, double *out_ms) {
@@ -277,7 +271,7 @@ static kiln_status *call_often(const tool_session *s, const char *method, const 
     status = tool_session_call(s, method, limits, &result, &times[i]);
     kiln_value_destroy(result);
   }
-  qsort(times, (size_t)calls, sizeof *times, by_size);
+  qsort(times, (size_t)calls, sizeof *times, tool_by_size);
   *out_ms = times[calls / 2];
   free(times);
   return status;
@@ -291,9 +285,9 @@ static kiln_status *measure(report *r, const profile_options *o, const tool_sess
   if (status) return status;
   r->calls = o->calls;
   r->counted_calls = (double)(o->calls > LEAST_CALLS ? o->calls : LEAST_CALLS);
-  tool_hardware_run(&r->hardware, true);
+  if (o->counters) tool_hardware_run(&r->hardware, true);
   status = call_often(s, o->method, limits, (int64_t)r->counted_calls, &r->call_ms);
-  tool_hardware_run(&r->hardware, false);
+  if (o->counters) tool_hardware_run(&r->hardware, false);
   if (!status) status = kiln_debug_model_time(s->model, 1);
   if (!status) status = call_often(s, o->method, limits, o->calls, &r->timed_ms);
   if (!status) status = kiln_debug_model_time(s->model, 0);
@@ -314,7 +308,7 @@ static int run(const void *options, char *const *operands) {
   report r = {0};
   if (o->inputs && o->input.count)
     return tool_usage_error("profile: give --inputs or --input, not both");
-  tool_hardware_open(&r.hardware);
+  if (o->counters) tool_hardware_open(&r.hardware);
   int exit_status = tool_session_open(&s, &o->settings, operands[0], &limits, tool_print_to_stderr);
   if (exit_status < 0) {
     kiln_status *status = kiln_debug_model_time(s.model, UINT32_MAX);
@@ -327,7 +321,7 @@ static int run(const void *options, char *const *operands) {
     if (!status && !o->json) print(&r, s.model, o);
     exit_status = status ? tool_report(status) : TOOL_GOOD;
   }
-  tool_hardware_close(&r.hardware);
+  if (o->counters) tool_hardware_close(&r.hardware);
   free(r.spent);
   tool_rows_free(&r.times);
   tool_rows_free(&r.groups);

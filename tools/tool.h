@@ -132,6 +132,8 @@ kiln_status *tool_context(const tool_settings *settings, kiln_context **out_cont
 /* -- Small things -- */
 
 double tool_now_ms(void); /* monotonic */
+/* Of doubles, for qsort. */
+int tool_by_size(const void *a, const void *b);
 /* What stands behind the noun of a number: "%d call%s". */
 static inline const char *tool_plural(uint64_t count) { return count == 1 ? "" : "s"; }
 /* Reads a whole file; NULL and a filled-in *out_error (freed by the caller) when it cannot. */

@@ -185,7 +185,7 @@ def main():
         which = "threads %d%s" % (args.threads, args.table and ", " + args.table)
         page.write("<!-- figures of compare.py, %s -->" % which,
                    "<!-- end of compare.py, %s -->" % which, text)
-        plot.main()
+        plot.draw()
 
 
 main()

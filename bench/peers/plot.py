@@ -79,15 +79,21 @@ def picture(page):
             '</svg>\n' % (WIDTH, top - 26, "\n".join(head + body)))
 
 
-def main():
+def drawn():
     with open(PAGE, encoding="utf-8") as f:
-        drawn = picture(f.read())
+        return picture(f.read())
+
+
+def draw():
+    with open(PICTURE, "w", encoding="utf-8") as f:
+        f.write(drawn())
+
+
+def main():
     if "--check" in sys.argv:
         with open(PICTURE, encoding="utf-8") as f:
-            return 0 if f.read() == drawn else "plot.py: the picture is not that of the tables"
-    with open(PICTURE, "w", encoding="utf-8") as f:
-        f.write(drawn)
-    return 0
+            return 0 if f.read() == drawn() else "plot.py: the picture is not that of the tables"
+    return draw()
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ enum {
   MOST_VECTORS = 7,
   LONG = 512 /* what a symbol is taken for */,
   /* Rows during whose work the CPU brings the next panel by itself, wherever it comes from, so that
-   * asking for it takes time alone. A symbol is taken for as many. */
+   * asking for it takes time alone. */
   ASKED_ROWS = 256,
-  FEW_ROWS = 96 /* that wait for the weights */
+  FEW_ROWS = 96 /* that wait for the weights; a symbol is taken for as many */
 };
 static const double FAR_BYTES = 16;             /* of what is behind the second cache, in a cycle */
 static const double NEAR = 1.02, SHARED = 1.06; /* what takes as long, and what that is worth */
@@ -271,11 +271,11 @@ static double panel_bytes(const kiln_loop_nest *nest, const kiln_loop_inst *load
   return bytes;
 }
 
-/* Rows that go over a panel, in all loops that do not move what is packed. */
-static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) {
+/* Rows that go over a panel, in all loops that do not move what is packed; of a symbol so many. */
+static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load, int64_t symbol) {
   double rows = 1;
   for (int d = 0; d < nest->rank; d++)
-    if (load->strides[d] == 0) rows *= (double)kiln_dim_or(nest->extents[d], FEW_ROWS);
+    if (load->strides[d] == 0) rows *= (double)kiln_dim_or(nest->extents[d], symbol);
   return rows;
 }
 
@@ -284,7 +284,7 @@ static double rows_over(const kiln_loop_nest *nest, const kiln_loop_inst *load) 
  * for many of them; but not for so few that it takes longer to come than they take. */
 static void choose_prefetch(const kiln_loop_nest *nest, const kiln_loop_inst *load,
                             const kiln_machine *m, kiln_schedule_nest *s) {
-  const double rows = rows_over(nest, load), bytes = packed_size(nest, load);
+  const double rows = rows_over(nest, load, FEW_ROWS), bytes = packed_size(nest, load);
   const double comes = kiln__schedule_width(nest, m->lanes) * bytes / FAR_BYTES;
   const double panel = panel_bytes(nest, load, s->panel);
   if (s->pack < 0) return;
@@ -339,11 +339,9 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   const bool lines = width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0;
   const double columns = (double)all;
   const double packed = panel_bytes(nest, load, (int64_t)columns);
-  double tiles = 1 / (double)s->tile;
+  const double tiles = rows_over(nest, load, LONG) / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
   if (both && m->lanes * kiln_loop_size(load->dtype) >= m->line_bytes) return false;
-  for (int d = 0; d < nest->rank; d++)
-    if (load->strides[d] == 0) tiles *= (double)kiln_dim_or(nest->extents[d], LONG);
   /* Two panels share half a line, on average, but where all begin with one. */
   const double parts = lines ? 1 : (double)(2 * width + m->line_bytes) / (double)(2 * width);
   const double each = both ? parts : columns / s->panel;
@@ -400,7 +398,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
                     (s.is_swapped && inst->strides[s.column] == 2) ||
                     fn->buffers.data[inst->index].copy;
   const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
-                                     !lies && rows_over(nest, inst) <= (double)FEW_ROWS);
+                                     !lies && rows_over(nest, inst, FEW_ROWS) <= (double)FEW_ROWS);
   const int64_t panel = shape.vectors * width;
   *out = (kiln_schedule_nest){.panel_loop = s.column,
                               .panel = (int)panel,

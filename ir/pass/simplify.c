@@ -9,6 +9,7 @@
 #include "ir/internal.h"
 #include "ir/pass/network.h"
 #include "ir/pass/rule.h"
+#include "runtime/strides.h"
 
 /* x, where it may stand for the result. */
 static kiln_ir_value *or_stay(const kiln__trial *t, kiln_ir_value *x) {
@@ -38,17 +39,12 @@ typedef struct ints {
   int64_t at[KILN_MAX_RANK];
 } ints;
 static bool find_ints(const kiln__trial *t, const kiln_ir_value *value, ints *out) {
-  const kiln_ivalue *constant = kiln_ir_value_constant(value);
-  const kiln_node *made = constant ? NULL : kiln__rule_list(t->pass, value);
-  if (constant && constant->tag != KILN_TAG_LIST) return false;
-  if (!constant && !made) return false;
-  const int64_t count = constant ? constant->u.list->count : made->input_count;
-  if (count > KILN_MAX_RANK) return false;
-  out->count = (int)count;
-  for (int i = 0; i < out->count; i++) {
-    if (made && !kiln_ir_value_const_int(kiln_node_input(made, i), &out->at[i])) return false;
-    if (!made && constant->u.list->items[i].tag != KILN_TAG_INT) return false;
-    if (!made) out->at[i] = constant->u.list->items[i].u.i;
+  const kiln_shape_list *list = kiln_shape_ints_of(t->pass->scratch, value);
+  if (!list || list->count > KILN_MAX_RANK) return false;
+  out->count = list->count;
+  for (int i = 0; i < list->count; i++) {
+    if (!list->known[i]) return false;
+    out->at[i] = list->ints[i];
   }
   return true;
 }
@@ -299,21 +295,14 @@ static kiln_ir_value *padded(const kiln__trial *t) {
 
 /* -- Like another tensor -- */
 
-/* Whether elements lie one behind the other, as in what is made anew. */
-static bool is_contiguous(const kiln_tensor_detail *d) {
-  int64_t next = 1;
-  if (!d->has_strides) return false;
-  for (int i = d->rank; i-- > 0; next *= d->sizes[i])
-    if (d->sizes[i] > 1 && d->strides[i] != next) return false;
-  return true;
-}
 /* Its sizes are all that is wanted of x: `arg` makes one of them. With a value of its own it is
  * full_like, whose options stand one further. */
 static kiln_ir_value *like(const kiln__trial *t) {
   const kiln_ir_value *x = kiln__rule_input(t, 0);
   const kiln_tensor_detail *d = kiln__rule_detail(x);
   const int options = t->arg == KILN_OP_full ? 2 : 1;
-  if (!kiln_type_is_complete_tensor(x->type) || d->device != KILN_DEVICE_CPU || !is_contiguous(d))
+  if (!kiln_type_is_complete_tensor(x->type) || d->device != KILN_DEVICE_CPU ||
+      !kiln_strides_are_contiguous(&(kiln_strided){d->rank, d->sizes, d->strides}))
     return NULL;
   for (int i = options; i < options + 5; i++)
     if (!kiln_ir_value_is_none(kiln__rule_input(t, i))) return NULL;
