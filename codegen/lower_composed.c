@@ -9,8 +9,9 @@
 
 /* log2(2^a + 2^b) */
 KILN__LOWER(logaddexp2) {
-  const operands p = kiln__lower_operands(l, node, map, 2, true);
+  const operands p = kiln__lower_operands(l, node, map, 2, false);
   const kiln_dtype d = p.common;
+  if (!kiln__lower_is_float(d)) return kiln__lower_refuse(l, KILN_REASON_dtype);
   const int apart = step(l, OP2(sub, p.a, p.b), d), most = OP2(max, p.a, p.b);
   int rest = step(l, OP1(exp2, OP1(neg, OP1(abs, apart))), d);
   rest = OP2(mul, step(l, OP1(log1p, rest), d), kiln__lower_like(l, p.a, M_LOG2E));

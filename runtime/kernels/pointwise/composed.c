@@ -21,9 +21,12 @@ KILN_COMPOSITE(float_power) {
   }
   return KILN_STEP(r, pow, both[0], both[1]);
 }
-/* log2(2^a + 2^b) */
+/* log2(2^a + 2^b), of real numbers that are not whole. */
 KILN_COMPOSITE(logaddexp2) {
   kiln_tensor *a = SELF, *b = ARG(1);
+  const kiln_dtype dtype = kiln_dtype_promote(kiln_tensor_dtype(a), kiln_tensor_dtype(b));
+  if (!kiln_dtype_is_float(dtype))
+    return kiln__composite_fail(r, kiln__not_implemented(r->call, dtype));
   kiln_tensor *most = KILN_STEP(r, maximum, T(a), T(b));
   kiln_tensor *gap =
       KILN_STEP(r, neg, T(KILN_STEP(r, abs, T(KILN_STEP(r, sub, T(a), T(b), I(1))))));
