@@ -115,7 +115,7 @@ KILN_COMPOSITE(cosine_embedding_loss) {
   bb = KILN_STEP(r, add, T(bb), F(1e-12), I(1));
   kiln_tensor *cosine =
       KILN_STEP(r, div, T(product), T(KILN_STEP(r, sqrt, T(KILN_STEP(r, mul, T(aa), T(bb))))));
-  kiln_tensor *zero = KILN_STEP(r, mul, T(cosine), I(0));
+  kiln_tensor *zero = KILN_STEP(r, zeros_like, T(cosine), NONE, NONE, NONE, NONE, NONE);
   kiln_tensor *same = KILN_STEP(r, sub, T(KILN_STEP(r, add, T(zero), I(1), I(1))), T(cosine), I(1));
   kiln_tensor *apart =
       KILN_STEP(r, clamp_min, T(KILN_STEP(r, sub, T(cosine), args[3], I(1))), I(0));

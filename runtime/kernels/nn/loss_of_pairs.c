@@ -23,7 +23,7 @@ KILN_COMPOSITE(hinge_embedding_loss) {
   kiln_tensor *margin =
       KILN_STEP(r, sub, T(KILN_STEP(r, neg, T(SELF))), F(-kiln_arg_float(args, 2)), I(1));
   margin = KILN_STEP(r, clamp_min, T(margin), I(0));
-  kiln_tensor *zero = KILN_STEP(r, mul, T(SELF), I(0));
+  kiln_tensor *zero = KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE);
   kiln_tensor *a = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(ARG(1)), I(1))), T(margin), T(zero));
   kiln_tensor *b = KILN_STEP(r, where, T(KILN_STEP(r, ne, T(ARG(1)), I(-1))), T(SELF), T(zero));
   return kiln__composite_reduced(r, KILN_STEP(r, add, T(a), T(b), I(1)), kiln_arg_int(args, 3));
