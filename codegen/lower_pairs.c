@@ -9,7 +9,7 @@
 
 static int at_least(kiln__lowering *l, int x, kiln_dtype dtype, double low) {
   const int bound = LIKE(low);
-  return SELECT(OP2(lt, x, bound), bound, x);
+  return isnan(low) ? bound : SELECT(OP2(lt, x, bound), bound, x);
 }
 
 /* Elements of the tensors among the first inputs, at a map of the first, whose sizes and type all
@@ -68,10 +68,14 @@ ROWS_BEGIN(cosine_similarity) {
   if (!kiln__lower_number(l, node, 3, &eps) ||
       !elements(l, node, kiln__rows_open(l, node, rows), x))
     return;
-  for (int i = 0; i < 2; i++)
-    norms[i] = kiln__rows_reduce(l, KILN_LOOP_sum, OP2(mul, x[i], x[i]), rows);
+  const bool one = rows->mask == 0; /* of one element: its norm is no root of a square */
+  for (int i = 0; i < 2; i++) {
+    const int term = one ? OP1(abs, x[i]) : OP2(mul, x[i], x[i]);
+    norms[i] = kiln__rows_reduce(l, KILN_LOOP_sum, term, rows);
+  }
   kiln__rows_close(l, rows);
-  for (int i = 0; i < 2; i++) norms[i] = at_least(l, OP1(sqrt, norms[i]), dtype, eps);
+  for (int i = 0; i < 2; i++)
+    norms[i] = at_least(l, one ? norms[i] : OP1(sqrt, norms[i]), dtype, eps);
   if (!elements(l, node, kiln__rows_open(l, node, rows), x)) return;
   const int product = OP2(mul, OP2(div, x[0], norms[0]), OP2(div, x[1], norms[1]));
   rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_sum, product, rows);

@@ -73,6 +73,7 @@ int kiln__rows_norm_of(kiln__lowering *l, const kiln__rows *rows, int x, double 
   kiln_loop_opcode op;
   if (x < 0) return -1;
   const kiln_dtype dtype = kiln__lower_dtype_of(l, x);
+  if (rows->mask == 0 && p != 0) p = 1; /* as the interpreter's, kernels/reduce/reduction.c */
   const int term = norm_term(l, x, p, &op);
   int value = kiln__rows_reduce(l, op, term, rows);
   kiln__rows_close(l, rows);
@@ -103,7 +104,8 @@ static int norm_of_others(kiln__lowering *l, const kiln_node *node, kiln__rows *
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, 0) != dtype)
     return kiln__lower_refuse(l, KILN_REASON_dtype);
-  if (rows->mask == 0) p = 1; /* of one element: what it is without its sign */
+  const int rank = kiln_node_input(node, 0)->type->detail->rank;
+  if (rows->mask == 0 && rank == 1) p = 1; /* of each element, whatever the order */
   return kiln__rows_norm_of(l, rows, kiln__rows_open_first(l, node, rows, dtype), p);
 }
 /* norm_except_dim(v, pow, dim) */

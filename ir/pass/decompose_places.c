@@ -22,18 +22,19 @@ static kiln_ir_value *strips_of_one_width(kiln__maker *m, kiln_node *n) {
   kiln__apart_where(m, n, 1, is_float_of_some_dims(m, n));
   return strips(m, n, IN(1));
 }
-/* y, x, dim: x of y's sizes, or a vector along the last dimension. */
+/* y, x, dim: x of y's type and sizes, or a vector along the last dimension. */
 static kiln_ir_value *strips_between(kiln__maker *m, kiln_node *n) {
   const kiln__maker outside = *m;
   const kiln_type *ints = kiln__maker_list(m, KILN_TYPE_INT);
   kiln__ask_where(m, is_float_of_some_dims(m, n));
   kiln_ir_value *own = MAKE(size, ints, IN(1)), *sizes = MAKE(size, ints, IN(0));
   kiln_ir_value *fit = ASK(eq_int_list, BOOL, own, sizes);
+  kiln_ir_value *same = EQUAL(ASK(prim_dtype, INT, IN(0)), ASK(prim_dtype, INT, IN(1)));
   if (kiln_ir_value_is_number(IN(2), -1)) {
     kiln_ir_value *last = MAKE(slice_t, ints, sizes, INT(-1), NONE, INT(1));
     fit = ASK(__or___bool, BOOL, fit, ASK(eq_int_list, BOOL, own, last));
   }
-  kiln__apart_where(m, n, 1, kiln__asked(m, &outside, fit));
+  kiln__apart_where(m, n, 1, kiln__asked(m, &outside, BOTH(fit, same)));
   kiln_ir_value *x = IN(1);
   return strips(m, n, DIFFERENCE(part(m, n, x, true), part(m, n, x, false)));
 }

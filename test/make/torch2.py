@@ -292,6 +292,23 @@ def labels():
         case("aten::einsum", equation, [values(F32, size) for size in sizes], None)
 
 
+def edges():
+    """Squares that no float holds, numbers that round to 0, integrals of no samples."""
+    huge = torch.tensor(2.0**64)
+    for p in (0, 1, 2, 3, INF):
+        case("aten::linalg_vector_norm", huge, p, None, False, None)
+        case("aten::linalg_vector_norm", huge.expand(2), p, None, False, None)
+    case("aten::norm.Scalar", huge, 2)
+    t = torch.tensor([0.0, 0.625, -0.75, -2.75])
+    for number in (5e-324, 0, 0.5, NAN):
+        case("aten::special_xlog1py.self_scalar", number, t)
+        case("aten::special_xlog1py.other_scalar", t, number)
+    for size in (0, 1, 2):
+        y, x = values(F64, (2, 3, size)), values(C128, (2, 3, size))
+        case("aten::trapezoid.x", y, x, -1)
+        case("aten::cumulative_trapezoid.x", y, x, -1)
+
+
 if __name__ == "__main__":
     write(sys.argv[1], "torch2.py", (ties, corners, copies, functions, gradients, masked, boxes,
-                                    factors, sums, signs, bytes_resampled, labels))
+                                    factors, sums, signs, bytes_resampled, labels, edges))

@@ -45,16 +45,12 @@ static kiln_tensor *where_number(kiln__composite *r, kiln_tensor *mask, double n
   return KILN_STEP(r, where, T(mask), T(other), T(t));
 }
 KILN_COMPOSITE(special_xlog1py) {
-  kiln_tensor *y =
-      args[1].tag == KILN_TAG_TENSOR
-          ? ARG(1)
-          : kiln__composite_operand(r, args[1], kiln_dtype_to_float(kiln__composite_dtype(SELF)));
+  const bool number = args[1].tag != KILN_TAG_TENSOR;
+  const kiln_dtype dtype = number ? kiln_dtype_to_float(kiln_tensor_dtype(SELF)) : KILN_DTYPE_F32;
+  kiln_tensor *y = kiln__composite_operand(r, args[1], dtype);
   kiln_tensor *log = KILN_STEP(r, log1p, T(y));
-  kiln_tensor *product = KILN_STEP(r, mul, args[0], T(log));
-  kiln_tensor *zero =
-      args[0].tag == KILN_TAG_TENSOR
-          ? KILN_STEP(r, eq, args[0], I(0))
-          : kiln__composite_operand(r, B(kiln__number(args[0]).f == 0), KILN_DTYPE_BOOL);
+  kiln_tensor *x = kiln__composite_operand(r, args[0], kiln__composite_dtype(log));
+  kiln_tensor *product = KILN_STEP(r, mul, T(x), T(log)), *zero = KILN_STEP(r, eq, T(x), I(0));
   zero = KILN_STEP(r, logical_and, T(zero),
                    T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
   return where_number(r, zero, 0, product);

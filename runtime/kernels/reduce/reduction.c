@@ -432,6 +432,7 @@ static kiln_tensor *norm(kiln__composite *r, kiln_tensor *t, double p, uint64_t 
                 kiln_dtype_ir_name(dtype));
   }
   const kiln_dtype compute = kiln__compute_dtype(dtype);
+  if (mask == 0 && p != 0) p = 1; /* of one element: no power of it, which could be infinite */
   const bool powers = p != 0 && p != 1 && p != 2 && !isinf(p);
   const double zero = 0, inverse = 1 / p;
   const kiln_reduce_op op = isinf(p) ? (p > 0 ? KILN_REDUCE_MAX : KILN_REDUCE_MIN)
