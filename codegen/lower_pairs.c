@@ -148,7 +148,7 @@ ROW_VALUES(cosine_embedding_loss)
 KILN__LOWER(cdist) {
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   kiln__lower_map *own[2];
-  kiln__rows rows = {.loops = 1};
+  kiln__rows rows = {.loops = 1, .mask = (uint64_t)1 << (map->rank - 1)};
   double p;
   int x[2];
   if (!kiln__lower_number(l, node, 2, &p)) return -1;
