@@ -87,6 +87,7 @@ kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) {
   call->print = context->print;
   call->print_user = context->print_user;
   call->jit = model->flags.jit;
+  call->plans_memory = model->flags.memory_plan;
   *out_call = call;
   return NULL;
 }

@@ -27,6 +27,7 @@
 
 #include "base/hash.h"
 #include "base/sanitize.h"
+#include "base/slab.h"
 #include "base/stripe.h"
 #include "base/thread.h"
 
@@ -76,6 +77,7 @@ struct kiln_mem {
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
   atomic_int fill; /* 1 + the byte of kiln_mem_set_fill; 0: none */
+  kiln__slab_list slabs;
 
   reserve reserves[KILN_STRIPES];
 
@@ -257,6 +259,11 @@ kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
     free(mem);
     return kiln_status_oom();
   }
+  if (pthread_mutex_init(&mem->slabs.lock, NULL) != 0) {
+    pthread_mutex_destroy(&mem->lock);
+    free(mem);
+    return kiln_status_oom();
+  }
   atomic_init(&mem->references, 1);
   mem->hash_seed = random_seed(mem);
   mem->machine = machine_bytes();
@@ -288,6 +295,7 @@ void kiln_mem_release(kiln_mem *mem) {
   if (mem->jemalloc) jemalloc_command(mem, "destroy");
 #endif
   pthread_mutex_destroy(&mem->lock);
+  pthread_mutex_destroy(&mem->slabs.lock);
   free(mem);
 }
 
@@ -453,6 +461,16 @@ void kiln_mem_set_fill(kiln_mem *mem, int byte) {
 
 /* -- Blocks -- */
 
+static void fill_block(const kiln_mem *mem, void *block, size_t size) {
+  const int fill = atomic_load_explicit(&mem->fill, memory_order_relaxed);
+  if (__builtin_expect(fill != 0, 0)) memset(block, fill - 1, size);
+  kiln_msan_poison(block, size); /* the filling too is nothing that was written */
+}
+void kiln__mem_fill(const kiln_mem *mem, void *block, size_t size) {
+  if (KILN_SANITIZED) fill_block(mem, block, size);
+}
+kiln__slab_list *kiln__mem_slabs(kiln_mem *mem) { return &mem->slabs; }
+
 static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   if (!charge(mem, size)) return NULL;
   void *block = mem->keep && size >= large_size ? large_alloc(mem, size, zero)
@@ -462,9 +480,7 @@ static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
     kiln_status_refused(size, 0);
     return NULL;
   }
-  int fill = atomic_load_explicit(&mem->fill, memory_order_relaxed);
-  if (__builtin_expect(fill != 0 && !zero, 0)) memset(block, fill - 1, size);
-  if (!zero) kiln_msan_poison(block, size); /* the filling too is nothing that was written */
+  if (!zero) fill_block(mem, block, size);
   return block;
 }
 
@@ -525,13 +541,15 @@ void kiln_cache_trim(kiln_cache *cache) {
       kiln_cache_block *block = cache->free[i];
       cache->free[i] = block->next;
       kiln_mem_free(cache->mem, block, kiln__cache_class_size(i));
+      cache->bytes -= kiln__cache_class_size(i);
     }
   }
-  cache->bytes = 0;
+  kiln_slab_trim(cache);
 }
 
 void kiln_cache_deinit(kiln_cache *cache) {
   if (!cache->mem) return;
+  kiln_slab_deinit(cache);
   kiln_cache_trim(cache);
   kiln_mem_release(cache->mem);
   *cache = (kiln_cache){0};

@@ -83,6 +83,7 @@ typedef struct kiln_jit_time_row {
   kiln_source_loc loc;  /* line 0: unknown */
   uint64_t ns, count;
   uint64_t flops, bytes; /* of one run; 0: nothing, or nothing that is known */
+  const void *tag;       /* of kiln_cache, while it runs */
 } kiln_jit_time_row;
 void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_time_row *row),
                         void *user);

@@ -53,7 +53,8 @@ static void tell_times(const time_job *job, const kiln_executor *ex, int depth,
                              .ns = __atomic_load_n(&t->ns, __ATOMIC_RELAXED),
                              .count = __atomic_load_n(&t->count, __ATOMIC_RELAXED),
                              .flops = t->flops,
-                             .bytes = __atomic_load_n(&t->bytes, __ATOMIC_RELAXED)};
+                             .bytes = __atomic_load_n(&t->bytes, __ATOMIC_RELAXED),
+                             .tag = t};
     if (row.count == 0) continue;
     name_instr(plan, &plan->code[i], &row);
     if (plan->ranges && plan->ranges[i]) row.loc = kiln_source_range_loc(plan->ranges[i]);

@@ -3,6 +3,7 @@
  * Limits are asked every few operations (base/budget.h) and before a tensor is made. */
 #include "runtime/call.h"
 #include "base/arena_limit.h"
+#include "base/slab.h"
 #include "runtime/kernels/dispatch.h"
 
 #include "runtime/type.h"
@@ -17,8 +18,11 @@ enum { CACHE_KEEP_BYTES = 64 << 20 };
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
   if (!call) return kiln_status_oom();
-  kiln_status *status = kiln_arena_create(env->mem, &call->scratch);
+  kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
+  kiln_status *status = kiln_slab_open(&call->cache);
+  if (!status) status = kiln_arena_create(env->mem, &call->scratch);
   if (status) {
+    kiln_cache_deinit(&call->cache);
     kiln_mem_free(env->mem, call, sizeof *call);
     return status;
   }
@@ -26,7 +30,6 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   call->pool = env->pool;
   call->facts = kiln_mem_facts(env->mem);
   call->dispatch = kiln_dispatch_select(env->isa);
-  kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
   kiln_call_begin(call, NULL);
   *out_call = call;
   return NULL;
@@ -51,6 +54,7 @@ size_t kiln_call_bytes(const kiln_call *call) { return kiln_budget_bytes(&call->
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   call->limits = limits ? *limits : (kiln_limits){0};
   call->recursion = 0;
+  kiln_slab_begin_run(&call->cache, call->plans_memory);
   kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
   call->budget.cache = &call->cache;
   if (call->limits.bytes) call->budget.held_at_start -= call->cache.bytes;

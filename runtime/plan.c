@@ -290,4 +290,5 @@ void kiln_plan_tick(kiln_call *call, const kiln_plan *plan, const kiln_instr *in
   }
   call->ticking = plan && plan->times ? &plan->times[in - plan->code] : NULL;
   call->ticked_at = now;
+  call->cache.tag = call->ticking;
 }

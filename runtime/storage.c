@@ -5,6 +5,7 @@
  * copy. Nothing but this file replaces storage->data. A block is taken where the thread's budget
  * has room for it. */
 #include "base/budget.h"
+#include "base/slab.h"
 #include "runtime/block.h"
 #include "runtime/tensor_internal.h"
 
@@ -19,6 +20,7 @@ typedef struct block_owner {
   kiln_mem *mem;
   void *data;
   size_t bytes;
+  uint32_t flags; /* of the storage that had it */
 } block_owner;
 
 void kiln_owner_retain(kiln_owner *owner) {
@@ -29,9 +31,20 @@ void kiln_owner_release(kiln_owner *owner) {
   if (owner && kiln__refs_drop(&owner->refs)) owner->destroy(owner);
 }
 
+/* A block of a storage with those flags goes back to where it is from. */
+static void give_back(const kiln_device *device, kiln_mem *mem, kiln_cache *cache, void *data,
+                      size_t bytes, uint32_t flags) {
+  if (cache) kiln_slab_gone(cache, data);
+  if (flags & KILN__STORAGE_PLANNED) {
+    kiln_slab_give(mem, cache, data, bytes);
+  } else {
+    device->release(device, mem, cache, data, bytes);
+  }
+}
+
 static void destroy_block_owner(kiln_owner *owner) {
   block_owner *block = (block_owner *)owner;
-  block->device->release(block->device, block->mem, NULL, block->data, block->bytes);
+  give_back(block->device, block->mem, NULL, block->data, block->bytes, block->flags);
   kiln_cache_free_mem(block->mem, block, sizeof *block);
 }
 
@@ -50,12 +63,16 @@ kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, ki
   KILN_TRY(kiln_budget_room(kiln_budget_current(), bytes));
   kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
   if (!s) return kiln_status_oom();
-  void *data = device->allocate(device, mem, cache, bytes);
+  const bool may_plan = cache && cache->mem == mem && !elsewhere;
+  void *planned = may_plan ? kiln_slab_take(cache, bytes) : NULL;
+  void *data = planned ? planned : device->allocate(device, mem, cache, bytes);
   if (!data) {
     kiln__block_free(mem, cache, s, sizeof *s);
     return kiln_status_oom();
   }
+  if (may_plan) kiln_slab_note(cache, data);
   kiln__storage_init(s, device, mem, data, bytes, sizeof *s, 0);
+  if (planned) s->flags |= KILN__STORAGE_PLANNED;
   *out_storage = s;
   return NULL;
 }
@@ -82,7 +99,7 @@ static void drop_data(kiln_storage *s, kiln_cache *cache) {
   if (s->owner) {
     kiln_owner_release(s->owner);
   } else if (!kiln__storage_is_inline(s)) {
-    s->device->release(s->device, s->mem, cache, s->data, s->bytes);
+    give_back(s->device, s->mem, cache, s->data, s->bytes, s->flags);
   }
 }
 
@@ -107,7 +124,8 @@ kiln_status *kiln_storage_freeze(kiln_storage *s) {
                          .device = s->device,
                          .mem = s->mem,
                          .data = s->data,
-                         .bytes = s->bytes};
+                         .bytes = s->bytes,
+                         .flags = s->flags};
   s->owner = &block->base;
   s->flags |= KILN_STORAGE_READ_ONLY;
   return NULL;
@@ -135,7 +153,7 @@ static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
   s->owner = NULL;
   s->data = data;
   s->bytes = bytes;
-  s->flags &= ~(uint32_t)(KILN_STORAGE_READ_ONLY | KILN__STORAGE_INLINE);
+  s->flags &= ~(uint32_t)(KILN_STORAGE_READ_ONLY | KILN__STORAGE_INLINE | KILN__STORAGE_PLANNED);
   return NULL;
 }
 

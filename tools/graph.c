@@ -4,13 +4,14 @@
 
 #include "kiln/debug.h"
 #include "tools/commands.h"
+#include "tools/memory.h"
 #include "tools/session.h"
 
 typedef struct graph_options {
   const char *method, *stage, *site;
   tool_list inputs, input;
   int64_t after_call, seed;
-  bool all, dot;
+  bool all, dot, memory;
   tool_limits limits;
   tool_settings settings;
 } graph_options;
@@ -33,6 +34,8 @@ static const tool_option options_table[] = {
     {"--all", TOOL_SWITCH, FIELD(all), NULL, 0, "the method and everything made below it"},
     {"--dot", TOOL_SWITCH, FIELD(dot), NULL, 0,
      "print Graphviz: of frontend, profiled or optimized"},
+    {"--memory", TOOL_SWITCH, FIELD(memory), NULL, 0,
+     "print SVG instead: where a call's tensors lie, over time"},
     TOOL_LIMIT_OPTIONS(graph_options, limits),
     TOOL_SETTINGS_OPTIONS(graph_options, settings),
 };
@@ -47,6 +50,7 @@ static void set_defaults(void *options) {
 
 static int64_t calls_for(const graph_options *o) {
   if (o->after_call >= 0) return o->after_call;
+  if (o->memory) return 10; /* specialised by the third, planned four later */
   if (strcmp(o->stage, "frontend") == 0) return 0;
   if (o->site) return 3; /* groups and regions are made by the second */
   return strcmp(o->stage, "profiled") == 0 ? 1 : 3;
@@ -66,6 +70,8 @@ static int show(const graph_options *o, kiln_model *model) {
 static int run(const void *options, char *const *operands) {
   const graph_options *o = options;
   if (o->all && o->site) return tool_usage_error("graph: give --site or --all, not both");
+  if (o->memory && (o->all || o->site || o->dot))
+    return tool_usage_error("graph: --memory draws a whole call, without --site, --all and --dot");
   if (o->dot && strcmp(o->stage, "frontend") != 0 && strcmp(o->stage, "profiled") != 0 &&
       strcmp(o->stage, "optimized") != 0) {
     return tool_usage_error("graph: --dot draws frontend, profiled and optimized; %s is text",
@@ -81,9 +87,17 @@ static int run(const void *options, char *const *operands) {
   if (exit_status < 0 && !kiln_model_method_schema(s.model, o->method)) {
     exit_status = tool_no_method(s.model, o->method);
   }
+  if (exit_status < 0 && o->memory) {
+    kiln_status *status = kiln_debug_model_time(s.model, 1); /* so that makers are known */
+    if (status) exit_status = tool_report(status);
+  }
   if (exit_status < 0 && calls > 0) {
     exit_status =
         tool_session_call_all(&s, o->method, &o->inputs, &o->input, o->seed, calls, &limits);
+  }
+  if (exit_status < 0 && o->memory) {
+    kiln_status *status = tool_memory_draw(s.instance, stdout);
+    exit_status = status ? tool_report(status) : TOOL_GOOD;
   }
   if (exit_status < 0) exit_status = show(o, s.model);
   tool_session_close(&s);

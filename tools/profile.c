@@ -8,6 +8,7 @@
 #include "kiln/debug.h"
 #include "tools/commands.h"
 #include "tools/hardware.h"
+#include "tools/memory.h"
 #include "tools/peak.h"
 #include "tools/session.h"
 #include "tools/times.h"
@@ -95,6 +96,7 @@ typedef struct report {
   int64_t calls;
   machine machine;
   tool_rows times, groups;
+  kiln_debug_memory memory; /* no tensors: no plan */
   tool_time *spent;
   int count;
   uint64_t total_ns;
@@ -191,6 +193,8 @@ static void print(report *r, kiln_model *model, const profile_options *o) {
   int more = 0;
   printf("a call takes %.4f ms, %.4f with times: of %lld such calls\n", r->call_ms, r->timed_ms,
          (long long)r->calls);
+  char words[TOOL_MEMORY_WORDS];
+  if (r->memory.tensors) printf("%s\n", tool_memory_words(words, &r->memory));
   print_machine(r);
   if (o->counters) print_hardware(r);
   puts("\n        us    share   runs   GFLOP/s     GB/s  of the most  what");
@@ -253,6 +257,12 @@ static void print_json(report *r, kiln_model *model, const profile_options *o) {
     if (tool_hardware_read(&r->hardware, (tool_event)i, &count))
       cJSON_AddNumberToObject(counters, tool_event_names[i], count / r->counted_calls);
   }
+  if (r->memory.tensors) {
+    cJSON *memory = cJSON_AddObjectToObject(json, "memory");
+    cJSON_AddItemToObject(memory, "tensors", tool_json_int((int64_t)r->memory.tensors));
+    cJSON_AddItemToObject(memory, "bytes", tool_json_int((int64_t)r->memory.bytes));
+    cJSON_AddItemToObject(memory, "least", tool_json_int((int64_t)r->memory.least));
+  }
   cJSON *rows = cJSON_AddArrayToObject(json, "rows");
   for (int i = 0; i < r->count && (o->top == 0 || i < o->top); i++)
     cJSON_AddItemToArray(rows, row_json(r, model, &r->spent[i]));
@@ -288,6 +298,7 @@ static kiln_status *measure(report *r, const profile_options *o, const tool_sess
   if (o->counters) tool_hardware_run(&r->hardware, true);
   status = call_often(s, o->method, limits, (int64_t)r->counted_calls, &r->call_ms);
   if (o->counters) tool_hardware_run(&r->hardware, false);
+  kiln_status_destroy(kiln_debug_instance_memory(s->instance, &r->memory, NULL, NULL));
   if (!status) status = kiln_debug_model_time(s->model, 1);
   if (!status) status = call_often(s, o->method, limits, o->calls, &r->timed_ms);
   if (!status) status = kiln_debug_model_time(s->model, 0);

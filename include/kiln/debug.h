@@ -74,6 +74,24 @@ KILN_API kiln_status *kiln_debug_model_time(kiln_model *model, uint32_t every);
  * types do not tell the bytes of the tensors that went in), one for each instruction. */
 KILN_API kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, void *user);
 
+/* -- Where tensors lie -- */
+
+/* The memory plan of an instance's last call that went by one (the flag memory_plan). */
+typedef struct kiln_debug_memory {
+  uint64_t tensors; /* that have a place in it */
+  uint64_t bytes;   /* of the one block that they lie in */
+  uint64_t least;   /* the most of their bytes that lived at once: no plan takes less */
+  uint64_t runs;    /* that went by this plan */
+} kiln_debug_memory;
+/* And those tensors: rows of what made it (""; known where kiln_debug_model_time asked
+ * for each call), file, line, offset in the block, bytes, and times of a clock that counts tensors
+ * made and let go: from and to. `row` may be NULL. KILN_NOT_FOUND: no call had a plan yet, which
+ * takes four of equal sizes, or they make no tensor of 4 KB that they do not return. Not while the
+ * instance is called. */
+KILN_API kiln_status *kiln_debug_instance_memory(kiln_instance *instance,
+                                                 kiln_debug_memory *out_memory,
+                                                 kiln_debug_row_fn row, void *user);
+
 /* -- Models at rest: none of these runs code of the model -- */
 
 /* kiln_model_load without what it may run (__setstate__ of the archive), and without stopping at

@@ -1,0 +1,449 @@
+/* slab.c: the memory plan of a cache: records, places, and what leaves its run.
+ *
+ * The registry of a mem's slabs is for blocks that come back without their cache: rare, and under a
+ * lock. All else is the cache's own. */
+#include "base/slab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory_plan.h"
+#include "base/sanitize.h"
+
+enum {
+  UNIT = 320, /* no power of two: neighbours begin at other lines of their pages */
+  LEAST = 4096,
+  REQUESTS = 4096, /* of a run; later ones have no place */
+  SLOTS = 2 * REQUESTS,
+  PLANS = 4,
+  MOST = 64 << 20,
+  MOST_LEFT = 8, /* slabs that may be left to blocks before the cache plans no more */
+};
+#define NOWHERE UINT32_MAX
+
+struct kiln_slab {
+  kiln_slab *next; /* in the registry */
+  char *data;
+  uint32_t units, lent; /* blocks; of one that was left, under the registry's lock */
+  uint32_t strayed;     /* blocks that came back without the cache: under that lock */
+  bool left;            /* the cache has another: whoever gives the last block back frees it */
+  size_t free_bytes;    /* counted in the cache's */
+  uint64_t taken[];     /* a bit a unit */
+};
+
+typedef struct place {
+  size_t bytes;
+  uint64_t before; /* the order up to here */
+  uint32_t at;     /* in units; or NOWHERE */
+} place;
+typedef struct plan {
+  int asked; /* requests of a run */
+  uint64_t order;
+  place *places;
+  kiln_slab_block *blocks;
+  int block_count;
+  size_t bytes, least;
+  uint64_t runs;
+} plan;
+
+/* What a run asks for, while it is recorded. */
+typedef struct record {
+  kiln_slab_block blocks[REQUESTS]; /* to is 0: not given back */
+  const void *keys[SLOTS];          /* where blocks lie, by hash */
+  int16_t numbers[SLOTS];
+  uint32_t clock;
+} record;
+
+typedef struct kiln_slabs {
+  kiln_slab *slab;
+  plan plans[PLANS];
+  int newest, left;
+  plan *current; /* as the run has asked so far; or NULL */
+  plan *latest;  /* of the last run that went by one */
+  record *record;
+  int asked, last_asked;
+  int number; /* of the last request; -1: it does not count */
+  uint64_t order, last_order;
+} kiln_slabs;
+
+static uint64_t order_with(uint64_t order, size_t bytes) {
+  return (order ^ bytes) * 0x9e3779b97f4a7c15u + (order >> 29);
+}
+static uint32_t units_of(size_t bytes) { return (uint32_t)((bytes + UNIT - 1) / UNIT); }
+
+/* -- Bits -- */
+
+/* The bits of word w among [from, from + count). */
+static uint64_t mask_of(uint32_t w, uint32_t from, uint32_t count) {
+  uint64_t mask = ~(uint64_t)0;
+  if (w == from / 64) mask <<= from % 64;
+  if (w == (from + count - 1) / 64) mask &= ~(uint64_t)0 >> (63 - (from + count - 1) % 64);
+  return mask;
+}
+static bool is_free(const uint64_t *bits, uint32_t from, uint32_t count) {
+  uint64_t any = 0;
+  for (uint32_t w = from / 64; w <= (from + count - 1) / 64; w++)
+    any |= bits[w] & mask_of(w, from, count);
+  return any == 0;
+}
+static void flip(uint64_t *bits, uint32_t from, uint32_t count) {
+  for (uint32_t w = from / 64; w <= (from + count - 1) / 64; w++)
+    bits[w] ^= mask_of(w, from, count);
+}
+
+/* -- Slabs -- */
+
+static size_t struct_bytes(uint32_t units) {
+  return sizeof(kiln_slab) + ((size_t)units + 63) / 64 * sizeof(uint64_t);
+}
+static void free_slab(kiln_mem *mem, kiln_slab *slab) {
+  kiln_asan_unpoison(slab->data, (size_t)slab->units * UNIT);
+  kiln_mem_free(mem, slab->data, (size_t)slab->units * UNIT);
+  kiln_mem_free(mem, slab, struct_bytes(slab->units));
+}
+static kiln_slab *new_slab(kiln_mem *mem, uint32_t units) {
+  kiln_slab *slab = kiln_mem_alloc_zero(mem, struct_bytes(units));
+  char *data = slab ? kiln_mem_alloc(mem, (size_t)units * UNIT) : NULL;
+  if (!data) {
+    kiln_status_refused(0, 0);
+    if (slab) kiln_mem_free(mem, slab, struct_bytes(units));
+    return NULL;
+  }
+  slab->data = data;
+  slab->units = units;
+  slab->free_bytes = (size_t)units * UNIT;
+  kiln_asan_poison(data, slab->free_bytes);
+  kiln__slab_list *list = kiln__mem_slabs(mem);
+  pthread_mutex_lock(&list->lock);
+  slab->next = list->first;
+  list->first = slab;
+  pthread_mutex_unlock(&list->lock);
+  return slab;
+}
+static void unlink_slab(kiln__slab_list *list, const kiln_slab *slab) {
+  kiln_slab **link = &list->first;
+  while (*link != slab) link = &(*link)->next;
+  *link = slab->next;
+}
+static bool holds(const kiln_slab *slab, const void *block) {
+  const uintptr_t at = (uintptr_t)block, data = (uintptr_t)slab->data;
+  return at >= data && at - data < (size_t)slab->units * UNIT;
+}
+
+/* Between two runs: the slab has nothing lent, or is left to what it lent. */
+static void settle(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  kiln_slab *slab = s->slab;
+  if (!slab || slab->lent == 0) return;
+  kiln__slab_list *list = kiln__mem_slabs(cache->mem);
+  pthread_mutex_lock(&list->lock);
+  slab->lent -= slab->strayed;
+  slab->strayed = 0;
+  slab->left = slab->lent > 0;
+  pthread_mutex_unlock(&list->lock);
+  cache->bytes -= slab->free_bytes;
+  if (slab->left) {
+    s->slab = NULL;
+    s->left++;
+    return;
+  }
+  memset(slab->taken, 0, struct_bytes(slab->units) - sizeof *slab);
+  slab->free_bytes = (size_t)slab->units * UNIT;
+  cache->bytes += slab->free_bytes;
+}
+void kiln_slab_trim(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  if (!s || !s->slab || s->slab->lent > 0) return;
+  kiln_slab *slab = s->slab;
+  kiln__slab_list *list = kiln__mem_slabs(cache->mem);
+  pthread_mutex_lock(&list->lock);
+  unlink_slab(list, slab);
+  pthread_mutex_unlock(&list->lock);
+  cache->bytes -= slab->free_bytes;
+  s->slab = NULL;
+  free_slab(cache->mem, slab);
+}
+
+/* -- Plans -- */
+
+static void drop_plan(kiln_mem *mem, plan *p) {
+  if (p->places) kiln_mem_free(mem, p->places, sizeof *p->places * (size_t)p->asked);
+  if (p->blocks) kiln_mem_free(mem, p->blocks, sizeof *p->blocks * (size_t)p->block_count);
+  *p = (plan){0};
+}
+static void drop_record(kiln_cache *cache) {
+  if (cache->slabs->record)
+    kiln_mem_free(cache->mem, cache->slabs->record, sizeof *cache->slabs->record);
+  cache->slabs->record = NULL;
+}
+
+typedef struct candidate {
+  size_t bytes;
+  int number;
+} candidate;
+static int by_falling_bytes(const void *a, const void *b) {
+  const candidate *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return x->number < y->number ? -1 : x->number > y->number;
+}
+/* The greatest blocks that came back, up to KILN_MEMORY_PLAN_MOST, in the order of the run. */
+static int choose(const record *rec, int asked, candidate *chosen) {
+  int count = 0;
+  for (int i = 0; i < asked; i++)
+    if (rec->blocks[i].to > 0) chosen[count++] = (candidate){rec->blocks[i].bytes, i};
+  qsort(chosen, (size_t)count, sizeof *chosen, by_falling_bytes);
+  return count < KILN_MEMORY_PLAN_MOST ? count : KILN_MEMORY_PLAN_MOST;
+}
+
+/* Of blocks in the order of what was lent last: the most bytes that are lent at once. */
+static size_t least_bytes(const kiln_slab_block *blocks, int count, uint32_t clock,
+                          int64_t *changes) {
+  memset(changes, 0, sizeof *changes * ((size_t)clock + 1));
+  for (int i = 0; i < count; i++) {
+    changes[blocks[i].from] += (int64_t)blocks[i].bytes;
+    changes[blocks[i].to] -= (int64_t)blocks[i].bytes;
+  }
+  int64_t lent = 0, most = 0;
+  for (uint32_t t = 0; t <= clock; t++) {
+    lent += changes[t];
+    if (lent > most) most = lent;
+  }
+  return (size_t)most;
+}
+
+/* What planning works on. */
+typedef struct work {
+  candidate chosen[REQUESTS];
+  kiln_lifetime lives[KILN_MEMORY_PLAN_MOST];
+  int64_t changes[2 * REQUESTS + 1];
+} work;
+static void fill_plan(plan *p, const record *rec, work *w, int count) {
+  for (int i = 0; i < count; i++) {
+    const kiln_slab_block *b = &rec->blocks[w->chosen[i].number];
+    w->lives[i] = (kiln_lifetime){.from = b->from, .to = b->to, .size = units_of(b->bytes)};
+  }
+  p->bytes = (size_t)kiln_memory_plan(w->lives, count) * UNIT;
+  uint64_t order = 0;
+  for (int i = 0; i < p->asked; i++) {
+    p->places[i] = (place){.bytes = rec->blocks[i].bytes, .before = order, .at = NOWHERE};
+    order = order_with(order, rec->blocks[i].bytes);
+  }
+  p->order = order;
+  /* Events have a number each, so a lifetime's first one tells whose it is. */
+  for (int i = 0; i < p->asked; i++) w->changes[rec->blocks[i].from] = i;
+  for (int i = 0; i < count; i++) {
+    const int number = (int)w->changes[w->lives[i].from];
+    p->places[number].at = w->lives[i].at;
+    p->blocks[i] = rec->blocks[number];
+    p->blocks[i].offset = (size_t)w->lives[i].at * UNIT;
+  }
+  p->least = least_bytes(p->blocks, count, rec->clock, w->changes);
+  if (p->bytes <= MOST) return;
+  for (int i = 0; i < p->asked; i++) p->places[i].at = NOWHERE;
+  p->bytes = 0;
+}
+/* A plan of the run that was recorded, in the place of the oldest. */
+static void plan_run(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  kiln_mem *mem = cache->mem;
+  work *w = kiln_mem_alloc(mem, sizeof *w);
+  const int count = w ? choose(s->record, s->asked, w->chosen) : 0;
+  plan *p = &s->plans[s->newest = (s->newest + 1) % PLANS];
+  drop_plan(mem, p);
+  if (s->latest == p) s->latest = NULL;
+  p->asked = s->asked;
+  p->block_count = count;
+  p->places = kiln_mem_alloc(mem, sizeof *p->places * (size_t)p->asked);
+  p->blocks = count ? kiln_mem_alloc(mem, sizeof *p->blocks * (size_t)count) : NULL;
+  if (w && p->places && (p->blocks || count == 0)) {
+    fill_plan(p, s->record, w, count);
+  } else {
+    kiln_status_refused(0, 0);
+    drop_plan(mem, p);
+  }
+  if (w) kiln_mem_free(mem, w, sizeof *w);
+}
+
+/* One whose run has asked for the same so far, and would ask for this now. */
+static plan *plan_for(kiln_slabs *s, size_t bytes) {
+  for (int i = 0; i < PLANS; i++) {
+    plan *p = &s->plans[i];
+    if (s->asked < p->asked && p->places[s->asked].bytes == bytes &&
+        p->places[s->asked].before == s->order)
+      return p;
+  }
+  return NULL;
+}
+
+/* -- Runs -- */
+
+static void begin_record(kiln_cache *cache) {
+  record *rec = cache->slabs->record = kiln_mem_alloc(cache->mem, sizeof *rec);
+  if (!rec) {
+    kiln_status_refused(0, 0);
+    return;
+  }
+  memset(rec->keys, 0, sizeof rec->keys);
+  rec->clock = 0;
+}
+static void end_run(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  const bool again = s->asked == s->last_asked && s->order == s->last_order;
+  const bool planned = s->current && s->current->asked == s->asked && s->current->order == s->order;
+  const bool recorded = s->record && again;
+  if (planned) {
+    s->latest = s->current;
+    s->latest->runs++;
+  } else if (recorded) {
+    plan_run(cache);
+  }
+  drop_record(cache);
+  if (again && !planned && !recorded) begin_record(cache);
+  s->last_asked = s->asked;
+  s->last_order = s->order;
+}
+/* A slab in which every plan finds room. */
+static void find_slab(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  uint32_t units = 0;
+  for (int i = 0; i < PLANS; i++)
+    if (units_of(s->plans[i].bytes) > units) units = units_of(s->plans[i].bytes);
+  if (s->slab && s->slab->units < units) kiln_slab_trim(cache);
+  if (s->slab || units == 0) return;
+  kiln_cache_trim(cache); /* what it keeps had the blocks that the slab will have */
+  s->slab = new_slab(cache->mem, units);
+  if (s->slab) cache->bytes += s->slab->free_bytes;
+}
+
+kiln_status *kiln_slab_open(kiln_cache *cache) {
+  cache->slabs = kiln_mem_alloc_zero(cache->mem, sizeof *cache->slabs);
+  return cache->slabs ? NULL : kiln_status_oom();
+}
+
+static void forget(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  kiln_slab_trim(cache);
+  for (int i = 0; i < PLANS; i++) drop_plan(cache->mem, &s->plans[i]);
+  s->latest = NULL;
+  drop_record(cache);
+}
+void kiln_slab_begin_run(kiln_cache *cache, bool planned) {
+  kiln_slabs *s = cache->slabs;
+  if (s->asked == 0 && planned) return;
+  const bool plans = planned && s->left < MOST_LEFT;
+  if (plans) end_run(cache);
+  settle(cache);
+  s->current = NULL;
+  s->asked = 0;
+  s->order = 0;
+  if (plans) {
+    find_slab(cache);
+  } else {
+    forget(cache);
+  }
+}
+
+void kiln_slab_deinit(kiln_cache *cache) {
+  kiln_slabs *s = cache->slabs;
+  if (!s) return;
+  settle(cache);
+  forget(cache);
+  cache->slabs = NULL;
+  kiln_mem_free(cache->mem, s, sizeof *s);
+}
+
+bool kiln_slab_plan_of(const kiln_cache *cache, kiln_slab_plan *out_plan) {
+  const plan *p = cache->slabs ? cache->slabs->latest : NULL;
+  if (!p || p->bytes == 0) return false;
+  *out_plan = (kiln_slab_plan){.count = p->block_count,
+                               .blocks = p->blocks,
+                               .bytes = p->bytes,
+                               .least = p->least,
+                               .runs = p->runs};
+  return true;
+}
+
+/* -- Blocks -- */
+
+void *kiln__slab_take(kiln_cache *cache, size_t bytes) {
+  kiln_slabs *s = cache->slabs;
+  s->number = -1;
+  if (bytes < LEAST || s->asked == REQUESTS) return NULL;
+  const plan *p = s->current;
+  if (!p || s->asked >= p->asked || p->places[s->asked].bytes != bytes)
+    p = s->current = plan_for(s, bytes);
+  const uint32_t at = p ? p->places[s->asked].at : NOWHERE;
+  record *rec = s->record;
+  if (rec)
+    rec->blocks[s->asked] =
+        (kiln_slab_block){.bytes = bytes, .from = rec->clock++, .tag = cache->tag};
+  s->order = order_with(s->order, bytes);
+  s->number = s->asked++;
+  kiln_slab *slab = s->slab;
+  if (at == NOWHERE || !slab) return NULL;
+  const uint32_t units = units_of(bytes);
+  if (at + units > slab->units || !is_free(slab->taken, at, units)) return NULL;
+  flip(slab->taken, at, units);
+  slab->lent++;
+  slab->free_bytes -= (size_t)units * UNIT;
+  cache->bytes -= (size_t)units * UNIT;
+  char *block = slab->data + (size_t)at * UNIT;
+  kiln_asan_unpoison(block, bytes);
+  kiln__mem_fill(cache->mem, block, bytes);
+  return block;
+}
+
+/* From elsewhere: the last block of a slab that was left takes it along. */
+static void give_stray(kiln_mem *mem, const void *block) {
+  kiln__slab_list *list = kiln__mem_slabs(mem);
+  pthread_mutex_lock(&list->lock);
+  kiln_slab *slab = list->first;
+  while (!holds(slab, block)) slab = slab->next;
+  bool last = false;
+  if (!slab->left) {
+    slab->strayed++;
+  } else if (--slab->lent == 0) {
+    unlink_slab(list, slab);
+    last = true;
+  }
+  pthread_mutex_unlock(&list->lock);
+  if (last) free_slab(mem, slab);
+}
+void kiln_slab_give(kiln_mem *mem, kiln_cache *cache, void *block, size_t bytes) {
+  kiln_asan_poison(block, bytes);
+  kiln_slab *slab = cache && cache->mem == mem && cache->slabs ? cache->slabs->slab : NULL;
+  if (!slab || !holds(slab, block)) {
+    give_stray(mem, block);
+    return;
+  }
+  const uint32_t units = units_of(bytes);
+  flip(slab->taken, (uint32_t)((size_t)((char *)block - slab->data) / UNIT), units);
+  slab->lent--;
+  slab->free_bytes += (size_t)units * UNIT;
+  cache->bytes += (size_t)units * UNIT;
+}
+
+/* -- Records -- */
+
+/* Where the table has a block's number, or will have it. */
+static int slot_of(const record *rec, const void *block) {
+  uint32_t slot = (uint32_t)(((uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u) >> 32) % SLOTS;
+  while (rec->keys[slot] && rec->keys[slot] != block) slot = (slot + 1) % SLOTS;
+  return (int)slot;
+}
+void kiln__slab_note(kiln_cache *cache, const void *block) {
+  const kiln_slabs *s = cache->slabs;
+  record *rec = s->record;
+  if (!rec || s->number < 0) return;
+  const int slot = slot_of(rec, block);
+  rec->keys[slot] = block;
+  rec->numbers[slot] = (int16_t)s->number;
+}
+void kiln__slab_gone(kiln_cache *cache, const void *block) {
+  record *rec = cache->slabs->record;
+  if (!rec) return;
+  const int slot = slot_of(rec, block);
+  if (!rec->keys[slot]) return;
+  kiln_slab_block *b = &rec->blocks[rec->numbers[slot]];
+  if (b->to == 0) b->to = rec->clock++;
+}
