@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "api/internal.h"
-#include "base/slab.h"
+#include "base/workspace.h"
 #include "kiln/debug.h"
 
 /* -- Refusals -- */
@@ -112,7 +112,7 @@ kiln_status *kiln_debug_model_times(kiln_model *model, kiln_debug_row_fn row, vo
 
 /* Who made each block of a plan. */
 typedef struct namer {
-  const kiln_slab_plan *plan;
+  const kiln_workspace_plan *plan;
   kiln_jit_time_row *makers;
 } namer;
 static void name_blocks(void *user, const kiln_jit_time_row *row) {
@@ -120,7 +120,8 @@ static void name_blocks(void *user, const kiln_jit_time_row *row) {
   for (int i = 0; i < n->plan->count; i++)
     if (n->plan->blocks[i].tag == row->tag) n->makers[i] = *row;
 }
-static kiln_status *tell_blocks(kiln_model *model, const kiln_slab_plan *plan, const teller *t) {
+static kiln_status *tell_blocks(kiln_model *model, const kiln_workspace_plan *plan,
+                                const teller *t) {
   kiln_mem *mem = model->context->env->mem;
   const size_t size = sizeof(kiln_jit_time_row) * (size_t)plan->count;
   namer n = {plan, kiln_mem_alloc_zero(mem, size)};
@@ -128,7 +129,7 @@ static kiln_status *tell_blocks(kiln_model *model, const kiln_slab_plan *plan, c
   kiln_jit_each_time(model->jit, name_blocks, &n);
   ROW(t, "maker", "file", "line", "offset", "bytes", "from", "to");
   for (int i = 0; i < plan->count; i++) {
-    const kiln_slab_block *b = &plan->blocks[i];
+    const kiln_workspace_block *b = &plan->blocks[i];
     const kiln_jit_time_row *maker = &n.makers[i];
     char line[NUMBER], offset[NUMBER], bytes[NUMBER], from[NUMBER], to[NUMBER];
     ROW(t, maker->name ? maker->name : "", file_of(maker->loc), line_of(line, maker->loc),
@@ -142,10 +143,10 @@ static kiln_status *tell_blocks(kiln_model *model, const kiln_slab_plan *plan, c
 kiln_status *kiln_debug_instance_memory(kiln_instance *instance, kiln_debug_memory *out_memory,
                                         kiln_debug_row_fn row, void *user) {
   KILN_NEEDS(instance && out_memory);
-  kiln_slab_plan plan;
+  kiln_workspace_plan plan;
   const kiln_call *call =
       instance->idle_count > 0 ? instance->idle[instance->idle_count - 1] : NULL;
-  if (!call || !kiln_slab_plan_of(&call->cache, &plan))
+  if (!call || !kiln_workspace_plan_of(&call->cache, &plan))
     return KILN_ERROR(KILN_NOT_FOUND,
                       "no call of this instance had a memory plan yet: four of equal sizes make "
                       "one, of tensors of 4 KB and more that the call does not return, where the "

@@ -27,7 +27,7 @@
 
 #include "base/hash.h"
 #include "base/sanitize.h"
-#include "base/slab.h"
+#include "base/workspace.h"
 #include "base/stripe.h"
 #include "base/thread.h"
 
@@ -77,7 +77,7 @@ struct kiln_mem {
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
   atomic_int fill; /* 1 + the byte of kiln_mem_set_fill; 0: none */
-  kiln__slab_list slabs;
+  kiln__workspace_list workspaces;
 
   reserve reserves[KILN_STRIPES];
 
@@ -259,7 +259,7 @@ kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
     free(mem);
     return kiln_status_oom();
   }
-  if (pthread_mutex_init(&mem->slabs.lock, NULL) != 0) {
+  if (pthread_mutex_init(&mem->workspaces.lock, NULL) != 0) {
     pthread_mutex_destroy(&mem->lock);
     free(mem);
     return kiln_status_oom();
@@ -295,7 +295,7 @@ void kiln_mem_release(kiln_mem *mem) {
   if (mem->jemalloc) jemalloc_command(mem, "destroy");
 #endif
   pthread_mutex_destroy(&mem->lock);
-  pthread_mutex_destroy(&mem->slabs.lock);
+  pthread_mutex_destroy(&mem->workspaces.lock);
   free(mem);
 }
 
@@ -469,7 +469,7 @@ static void fill_block(const kiln_mem *mem, void *block, size_t size) {
 void kiln__mem_fill(const kiln_mem *mem, void *block, size_t size) {
   if (KILN_SANITIZED) fill_block(mem, block, size);
 }
-kiln__slab_list *kiln__mem_slabs(kiln_mem *mem) { return &mem->slabs; }
+kiln__workspace_list *kiln__mem_workspaces(kiln_mem *mem) { return &mem->workspaces; }
 
 static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   if (!charge(mem, size)) return NULL;
@@ -544,12 +544,12 @@ void kiln_cache_trim(kiln_cache *cache) {
       cache->bytes -= kiln__cache_class_size(i);
     }
   }
-  kiln_slab_trim(cache);
+  kiln_workspace_trim(cache);
 }
 
 void kiln_cache_deinit(kiln_cache *cache) {
   if (!cache->mem) return;
-  kiln_slab_deinit(cache);
+  kiln_workspace_deinit(cache);
   kiln_cache_trim(cache);
   kiln_mem_release(cache->mem);
   *cache = (kiln_cache){0};

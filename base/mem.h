@@ -80,9 +80,9 @@ typedef struct kiln_cache_block {
 typedef struct kiln_cache {
   kiln_mem *mem; /* retained */
   kiln_cache_block *free[KILN_CACHE_CLASSES];
-  size_t bytes, keep_bytes; /* in the lists, and of the slab what is not lent */
-  struct kiln_slabs *slabs; /* slab.h; NULL: no plan */
-  const void *tag;          /* what asks, for records of plans */
+  size_t bytes, keep_bytes;           /* in the lists, and of the workspace what is not lent */
+  struct kiln_workspaces *workspaces; /* workspace.h; NULL: no plan */
+  const void *tag;                    /* what asks, for records of plans */
 } kiln_cache;
 
 void kiln_cache_init(kiln_cache *cache, kiln_mem *mem, size_t keep_bytes);

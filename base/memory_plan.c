@@ -82,6 +82,7 @@ static void raise_highest(kiln_lifetime *blocks, int count) {
 
 uint32_t kiln_memory_plan(kiln_lifetime *blocks, int count) {
   enum { ORDERS = sizeof orders / sizeof *orders, TRIES = 64, STEPS = 1 << 20 };
+  if (count == 0) return 0;
   const uint32_t bound = bound_of(blocks, count);
   uint32_t least = UINT32_MAX;
   KILN_ASSERT(count <= KILN_MEMORY_PLAN_MOST);

@@ -3,7 +3,7 @@
  * Limits are asked every few operations (base/budget.h) and before a tensor is made. */
 #include "runtime/call.h"
 #include "base/arena_limit.h"
-#include "base/slab.h"
+#include "base/workspace.h"
 #include "runtime/kernels/dispatch.h"
 
 #include "runtime/type.h"
@@ -19,7 +19,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
   if (!call) return kiln_status_oom();
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
-  kiln_status *status = kiln_slab_open(&call->cache);
+  kiln_status *status = kiln_workspace_open(&call->cache);
   if (!status) status = kiln_arena_create(env->mem, &call->scratch);
   if (status) {
     kiln_cache_deinit(&call->cache);
@@ -54,7 +54,7 @@ size_t kiln_call_bytes(const kiln_call *call) { return kiln_budget_bytes(&call->
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits) {
   call->limits = limits ? *limits : (kiln_limits){0};
   call->recursion = 0;
-  kiln_slab_begin_run(&call->cache, call->plans_memory);
+  kiln_workspace_begin_run(&call->cache, call->plans_memory);
   kiln_budget_begin(&call->budget, "the call", call->env->mem, limits);
   call->budget.cache = &call->cache;
   if (call->limits.bytes) call->budget.held_at_start -= call->cache.bytes;

@@ -24,7 +24,7 @@ typedef struct kiln_call {
   const uint32_t *facts; /* of the memory: kiln_mem_facts */
   bool grad_mode;
   bool jit;                        /* profile and use specialised plans */
-  bool plans_memory;               /* base/slab.h: in runs that begin from here on */
+  bool plans_memory;               /* base/workspace.h: in runs that begin from here on */
   bool timed;                      /* instructions of plans that have `times` are timed */
   uint32_t untimed;                /* calls since one was */
   struct kiln_instr_time *ticking; /* of the instruction that runs, when timed; or NULL */

@@ -5,7 +5,7 @@
  * copy. Nothing but this file replaces storage->data. A block is taken where the thread's budget
  * has room for it. */
 #include "base/budget.h"
-#include "base/slab.h"
+#include "base/workspace.h"
 #include "runtime/block.h"
 #include "runtime/tensor_internal.h"
 
@@ -34,9 +34,9 @@ void kiln_owner_release(kiln_owner *owner) {
 /* A block of a storage with those flags goes back to where it is from. */
 static void give_back(const kiln_device *device, kiln_mem *mem, kiln_cache *cache, void *data,
                       size_t bytes, uint32_t flags) {
-  if (cache) kiln_slab_gone(cache, data);
+  if (cache) kiln_workspace_gone(cache, data);
   if (flags & KILN__STORAGE_PLANNED) {
-    kiln_slab_give(mem, cache, data, bytes);
+    kiln_workspace_give(mem, cache, data, bytes);
   } else {
     device->release(device, mem, cache, data, bytes);
   }
@@ -64,13 +64,13 @@ kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, ki
   kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
   if (!s) return kiln_status_oom();
   const bool may_plan = cache && cache->mem == mem && !elsewhere;
-  void *planned = may_plan ? kiln_slab_take(cache, bytes) : NULL;
+  void *planned = may_plan ? kiln_workspace_take(cache, bytes) : NULL;
   void *data = planned ? planned : device->allocate(device, mem, cache, bytes);
   if (!data) {
     kiln__block_free(mem, cache, s, sizeof *s);
     return kiln_status_oom();
   }
-  if (may_plan) kiln_slab_note(cache, data);
+  if (may_plan) kiln_workspace_note(cache, data);
   kiln__storage_init(s, device, mem, data, bytes, sizeof *s, 0);
   if (planned) s->flags |= KILN__STORAGE_PLANNED;
   *out_storage = s;

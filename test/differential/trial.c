@@ -25,7 +25,7 @@ static const struct {
   int fill; /* of memory; -1: left as it is */
   const char *options[6][2];
 } modes[] = {
-    {"off", 0x41, {{"jit", "off"}}},
+    {"off", 0x41, {{"jit", "off"}, {"memory_plan", "off"}}}, /* its bytes are counted */
     {"off, other memory", 0xff, {{"jit", "off"}}},
     {"eval", 0xff, {{"codegen", "eval"}, {"min_group_size", "1"}}},
     {"llvm", 0x41, {{"codegen", "llvm"}, {"min_group_size", "1"}}},

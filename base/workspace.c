@@ -1,8 +1,8 @@
-/* slab.c: the memory plan of a cache: records, places, and what leaves its run.
+/* workspace.c: the memory plan of a cache: records, places, and what leaves its run.
  *
- * The registry of a mem's slabs is for blocks that come back without their cache: rare, and under a
- * lock. All else is the cache's own. */
-#include "base/slab.h"
+ * The registry of a mem's workspaces is for blocks that come back without their cache: rare, and
+ * under a lock. All else is the cache's own. */
+#include "base/workspace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,12 @@ enum {
   SLOTS = 2 * REQUESTS,
   PLANS = 4,
   MOST = 64 << 20,
-  MOST_LEFT = 8, /* slabs that may be left to blocks before the cache plans no more */
+  MOST_LEFT = 8, /* workspaces that may be left to blocks before the cache plans no more */
 };
 #define NOWHERE UINT32_MAX
 
-struct kiln_slab {
-  kiln_slab *next; /* in the registry */
+struct kiln_workspace {
+  kiln_workspace *next; /* in the registry */
   char *data;
   uint32_t units, lent; /* blocks; of one that was left, under the registry's lock */
   uint32_t strayed;     /* blocks that came back without the cache: under that lock */
@@ -40,7 +40,7 @@ typedef struct plan {
   int asked; /* requests of a run */
   uint64_t order;
   place *places;
-  kiln_slab_block *blocks;
+  kiln_workspace_block *blocks;
   int block_count;
   size_t bytes, least;
   uint64_t runs;
@@ -48,14 +48,14 @@ typedef struct plan {
 
 /* What a run asks for, while it is recorded. */
 typedef struct record {
-  kiln_slab_block blocks[REQUESTS]; /* to is 0: not given back */
-  const void *keys[SLOTS];          /* where blocks lie, by hash */
+  kiln_workspace_block blocks[REQUESTS]; /* to is 0: not given back */
+  const void *keys[SLOTS];               /* where blocks lie, by hash */
   int16_t numbers[SLOTS];
   uint32_t clock;
 } record;
 
-typedef struct kiln_slabs {
-  kiln_slab *slab;
+typedef struct kiln_workspaces {
+  kiln_workspace *workspace;
   plan plans[PLANS];
   int newest, left;
   plan *current; /* as the run has asked so far; or NULL */
@@ -64,7 +64,7 @@ typedef struct kiln_slabs {
   int asked, last_asked;
   int number; /* of the last request; -1: it does not count */
   uint64_t order, last_order;
-} kiln_slabs;
+} kiln_workspaces;
 
 static uint64_t order_with(uint64_t order, size_t bytes) {
   return (order ^ bytes) * 0x9e3779b97f4a7c15u + (order >> 29);
@@ -94,74 +94,74 @@ static void flip(uint64_t *bits, uint32_t from, uint32_t count) {
 /* -- Slabs -- */
 
 static size_t struct_bytes(uint32_t units) {
-  return sizeof(kiln_slab) + ((size_t)units + 63) / 64 * sizeof(uint64_t);
+  return sizeof(kiln_workspace) + ((size_t)units + 63) / 64 * sizeof(uint64_t);
 }
-static void free_slab(kiln_mem *mem, kiln_slab *slab) {
-  kiln_asan_unpoison(slab->data, (size_t)slab->units * UNIT);
-  kiln_mem_free(mem, slab->data, (size_t)slab->units * UNIT);
-  kiln_mem_free(mem, slab, struct_bytes(slab->units));
+static void free_workspace(kiln_mem *mem, kiln_workspace *workspace) {
+  kiln_asan_unpoison(workspace->data, (size_t)workspace->units * UNIT);
+  kiln_mem_free(mem, workspace->data, (size_t)workspace->units * UNIT);
+  kiln_mem_free(mem, workspace, struct_bytes(workspace->units));
 }
-static kiln_slab *new_slab(kiln_mem *mem, uint32_t units) {
-  kiln_slab *slab = kiln_mem_alloc_zero(mem, struct_bytes(units));
-  char *data = slab ? kiln_mem_alloc(mem, (size_t)units * UNIT) : NULL;
+static kiln_workspace *new_workspace(kiln_mem *mem, uint32_t units) {
+  kiln_workspace *workspace = kiln_mem_alloc_zero(mem, struct_bytes(units));
+  char *data = workspace ? kiln_mem_alloc(mem, (size_t)units * UNIT) : NULL;
   if (!data) {
     kiln_status_refused(0, 0);
-    if (slab) kiln_mem_free(mem, slab, struct_bytes(units));
+    if (workspace) kiln_mem_free(mem, workspace, struct_bytes(units));
     return NULL;
   }
-  slab->data = data;
-  slab->units = units;
-  slab->free_bytes = (size_t)units * UNIT;
-  kiln_asan_poison(data, slab->free_bytes);
-  kiln__slab_list *list = kiln__mem_slabs(mem);
+  workspace->data = data;
+  workspace->units = units;
+  workspace->free_bytes = (size_t)units * UNIT;
+  kiln_asan_poison(data, workspace->free_bytes);
+  kiln__workspace_list *list = kiln__mem_workspaces(mem);
   pthread_mutex_lock(&list->lock);
-  slab->next = list->first;
-  list->first = slab;
+  workspace->next = list->first;
+  list->first = workspace;
   pthread_mutex_unlock(&list->lock);
-  return slab;
+  return workspace;
 }
-static void unlink_slab(kiln__slab_list *list, const kiln_slab *slab) {
-  kiln_slab **link = &list->first;
-  while (*link != slab) link = &(*link)->next;
-  *link = slab->next;
+static void unlink_workspace(kiln__workspace_list *list, const kiln_workspace *workspace) {
+  kiln_workspace **link = &list->first;
+  while (*link != workspace) link = &(*link)->next;
+  *link = workspace->next;
 }
-static bool holds(const kiln_slab *slab, const void *block) {
-  const uintptr_t at = (uintptr_t)block, data = (uintptr_t)slab->data;
-  return at >= data && at - data < (size_t)slab->units * UNIT;
+static bool holds(const kiln_workspace *workspace, const void *block) {
+  const uintptr_t at = (uintptr_t)block, data = (uintptr_t)workspace->data;
+  return at >= data && at - data < (size_t)workspace->units * UNIT;
 }
 
-/* Between two runs: the slab has nothing lent, or is left to what it lent. */
+/* Between two runs: the workspace has nothing lent, or is left to what it lent. */
 static void settle(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
-  kiln_slab *slab = s->slab;
-  if (!slab || slab->lent == 0) return;
-  kiln__slab_list *list = kiln__mem_slabs(cache->mem);
+  kiln_workspaces *s = cache->workspaces;
+  kiln_workspace *workspace = s->workspace;
+  if (!workspace || workspace->lent == 0) return;
+  kiln__workspace_list *list = kiln__mem_workspaces(cache->mem);
   pthread_mutex_lock(&list->lock);
-  slab->lent -= slab->strayed;
-  slab->strayed = 0;
-  slab->left = slab->lent > 0;
+  workspace->lent -= workspace->strayed;
+  workspace->strayed = 0;
+  workspace->left = workspace->lent > 0;
   pthread_mutex_unlock(&list->lock);
-  cache->bytes -= slab->free_bytes;
-  if (slab->left) {
-    s->slab = NULL;
+  cache->bytes -= workspace->free_bytes;
+  if (workspace->left) {
+    s->workspace = NULL;
     s->left++;
     return;
   }
-  memset(slab->taken, 0, struct_bytes(slab->units) - sizeof *slab);
-  slab->free_bytes = (size_t)slab->units * UNIT;
-  cache->bytes += slab->free_bytes;
+  memset(workspace->taken, 0, struct_bytes(workspace->units) - sizeof *workspace);
+  workspace->free_bytes = (size_t)workspace->units * UNIT;
+  cache->bytes += workspace->free_bytes;
 }
-void kiln_slab_trim(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
-  if (!s || !s->slab || s->slab->lent > 0) return;
-  kiln_slab *slab = s->slab;
-  kiln__slab_list *list = kiln__mem_slabs(cache->mem);
+void kiln_workspace_trim(kiln_cache *cache) {
+  kiln_workspaces *s = cache->workspaces;
+  if (!s || !s->workspace || s->workspace->lent > 0) return;
+  kiln_workspace *workspace = s->workspace;
+  kiln__workspace_list *list = kiln__mem_workspaces(cache->mem);
   pthread_mutex_lock(&list->lock);
-  unlink_slab(list, slab);
+  unlink_workspace(list, workspace);
   pthread_mutex_unlock(&list->lock);
-  cache->bytes -= slab->free_bytes;
-  s->slab = NULL;
-  free_slab(cache->mem, slab);
+  cache->bytes -= workspace->free_bytes;
+  s->workspace = NULL;
+  free_workspace(cache->mem, workspace);
 }
 
 /* -- Plans -- */
@@ -172,9 +172,9 @@ static void drop_plan(kiln_mem *mem, plan *p) {
   *p = (plan){0};
 }
 static void drop_record(kiln_cache *cache) {
-  if (cache->slabs->record)
-    kiln_mem_free(cache->mem, cache->slabs->record, sizeof *cache->slabs->record);
-  cache->slabs->record = NULL;
+  if (cache->workspaces->record)
+    kiln_mem_free(cache->mem, cache->workspaces->record, sizeof *cache->workspaces->record);
+  cache->workspaces->record = NULL;
 }
 
 typedef struct candidate {
@@ -196,7 +196,7 @@ static int choose(const record *rec, int asked, candidate *chosen) {
 }
 
 /* Of blocks in the order of what was lent last: the most bytes that are lent at once. */
-static size_t least_bytes(const kiln_slab_block *blocks, int count, uint32_t clock,
+static size_t least_bytes(const kiln_workspace_block *blocks, int count, uint32_t clock,
                           int64_t *changes) {
   memset(changes, 0, sizeof *changes * ((size_t)clock + 1));
   for (int i = 0; i < count; i++) {
@@ -219,7 +219,7 @@ typedef struct work {
 } work;
 static void fill_plan(plan *p, const record *rec, work *w, int count) {
   for (int i = 0; i < count; i++) {
-    const kiln_slab_block *b = &rec->blocks[w->chosen[i].number];
+    const kiln_workspace_block *b = &rec->blocks[w->chosen[i].number];
     w->lives[i] = (kiln_lifetime){.from = b->from, .to = b->to, .size = units_of(b->bytes)};
   }
   p->bytes = (size_t)kiln_memory_plan(w->lives, count) * UNIT;
@@ -244,7 +244,7 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
 }
 /* A plan of the run that was recorded, in the place of the oldest. */
 static void plan_run(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
+  kiln_workspaces *s = cache->workspaces;
   kiln_mem *mem = cache->mem;
   work *w = kiln_mem_alloc(mem, sizeof *w);
   const int count = w ? choose(s->record, s->asked, w->chosen) : 0;
@@ -265,7 +265,7 @@ static void plan_run(kiln_cache *cache) {
 }
 
 /* One whose run has asked for the same so far, and would ask for this now. */
-static plan *plan_for(kiln_slabs *s, size_t bytes) {
+static plan *plan_for(kiln_workspaces *s, size_t bytes) {
   for (int i = 0; i < PLANS; i++) {
     plan *p = &s->plans[i];
     if (s->asked < p->asked && p->places[s->asked].bytes == bytes &&
@@ -278,7 +278,7 @@ static plan *plan_for(kiln_slabs *s, size_t bytes) {
 /* -- Runs -- */
 
 static void begin_record(kiln_cache *cache) {
-  record *rec = cache->slabs->record = kiln_mem_alloc(cache->mem, sizeof *rec);
+  record *rec = cache->workspaces->record = kiln_mem_alloc(cache->mem, sizeof *rec);
   if (!rec) {
     kiln_status_refused(0, 0);
     return;
@@ -287,7 +287,7 @@ static void begin_record(kiln_cache *cache) {
   rec->clock = 0;
 }
 static void end_run(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
+  kiln_workspaces *s = cache->workspaces;
   const bool again = s->asked == s->last_asked && s->order == s->last_order;
   const bool planned = s->current && s->current->asked == s->asked && s->current->order == s->order;
   const bool recorded = s->record && again;
@@ -302,33 +302,33 @@ static void end_run(kiln_cache *cache) {
   s->last_asked = s->asked;
   s->last_order = s->order;
 }
-/* A slab in which every plan finds room. */
-static void find_slab(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
+/* A workspace in which every plan finds room. */
+static void find_workspace(kiln_cache *cache) {
+  kiln_workspaces *s = cache->workspaces;
   uint32_t units = 0;
   for (int i = 0; i < PLANS; i++)
     if (units_of(s->plans[i].bytes) > units) units = units_of(s->plans[i].bytes);
-  if (s->slab && s->slab->units < units) kiln_slab_trim(cache);
-  if (s->slab || units == 0) return;
-  kiln_cache_trim(cache); /* what it keeps had the blocks that the slab will have */
-  s->slab = new_slab(cache->mem, units);
-  if (s->slab) cache->bytes += s->slab->free_bytes;
+  if (s->workspace && s->workspace->units < units) kiln_workspace_trim(cache);
+  if (s->workspace || units == 0) return;
+  kiln_cache_trim(cache); /* what it keeps had the blocks that the workspace will have */
+  s->workspace = new_workspace(cache->mem, units);
+  if (s->workspace) cache->bytes += s->workspace->free_bytes;
 }
 
-kiln_status *kiln_slab_open(kiln_cache *cache) {
-  cache->slabs = kiln_mem_alloc_zero(cache->mem, sizeof *cache->slabs);
-  return cache->slabs ? NULL : kiln_status_oom();
+kiln_status *kiln_workspace_open(kiln_cache *cache) {
+  cache->workspaces = kiln_mem_alloc_zero(cache->mem, sizeof *cache->workspaces);
+  return cache->workspaces ? NULL : kiln_status_oom();
 }
 
 static void forget(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
-  kiln_slab_trim(cache);
+  kiln_workspaces *s = cache->workspaces;
+  kiln_workspace_trim(cache);
   for (int i = 0; i < PLANS; i++) drop_plan(cache->mem, &s->plans[i]);
   s->latest = NULL;
   drop_record(cache);
 }
-void kiln_slab_begin_run(kiln_cache *cache, bool planned) {
-  kiln_slabs *s = cache->slabs;
+void kiln_workspace_begin_run(kiln_cache *cache, bool planned) {
+  kiln_workspaces *s = cache->workspaces;
   if (s->asked == 0 && planned) return;
   const bool plans = planned && s->left < MOST_LEFT;
   if (plans) end_run(cache);
@@ -337,36 +337,36 @@ void kiln_slab_begin_run(kiln_cache *cache, bool planned) {
   s->asked = 0;
   s->order = 0;
   if (plans) {
-    find_slab(cache);
+    find_workspace(cache);
   } else {
     forget(cache);
   }
 }
 
-void kiln_slab_deinit(kiln_cache *cache) {
-  kiln_slabs *s = cache->slabs;
+void kiln_workspace_deinit(kiln_cache *cache) {
+  kiln_workspaces *s = cache->workspaces;
   if (!s) return;
   settle(cache);
   forget(cache);
-  cache->slabs = NULL;
+  cache->workspaces = NULL;
   kiln_mem_free(cache->mem, s, sizeof *s);
 }
 
-bool kiln_slab_plan_of(const kiln_cache *cache, kiln_slab_plan *out_plan) {
-  const plan *p = cache->slabs ? cache->slabs->latest : NULL;
+bool kiln_workspace_plan_of(const kiln_cache *cache, kiln_workspace_plan *out_plan) {
+  const plan *p = cache->workspaces ? cache->workspaces->latest : NULL;
   if (!p || p->bytes == 0) return false;
-  *out_plan = (kiln_slab_plan){.count = p->block_count,
-                               .blocks = p->blocks,
-                               .bytes = p->bytes,
-                               .least = p->least,
-                               .runs = p->runs};
+  *out_plan = (kiln_workspace_plan){.count = p->block_count,
+                                    .blocks = p->blocks,
+                                    .bytes = p->bytes,
+                                    .least = p->least,
+                                    .runs = p->runs};
   return true;
 }
 
 /* -- Blocks -- */
 
-void *kiln__slab_take(kiln_cache *cache, size_t bytes) {
-  kiln_slabs *s = cache->slabs;
+void *kiln__workspace_take(kiln_cache *cache, size_t bytes) {
+  kiln_workspaces *s = cache->workspaces;
   s->number = -1;
   if (bytes < LEAST || s->asked == REQUESTS) return NULL;
   const plan *p = s->current;
@@ -376,50 +376,51 @@ void *kiln__slab_take(kiln_cache *cache, size_t bytes) {
   record *rec = s->record;
   if (rec)
     rec->blocks[s->asked] =
-        (kiln_slab_block){.bytes = bytes, .from = rec->clock++, .tag = cache->tag};
+        (kiln_workspace_block){.bytes = bytes, .from = rec->clock++, .tag = cache->tag};
   s->order = order_with(s->order, bytes);
   s->number = s->asked++;
-  kiln_slab *slab = s->slab;
-  if (at == NOWHERE || !slab) return NULL;
+  kiln_workspace *workspace = s->workspace;
+  if (at == NOWHERE || !workspace) return NULL;
   const uint32_t units = units_of(bytes);
-  if (at + units > slab->units || !is_free(slab->taken, at, units)) return NULL;
-  flip(slab->taken, at, units);
-  slab->lent++;
-  slab->free_bytes -= (size_t)units * UNIT;
+  if (at + units > workspace->units || !is_free(workspace->taken, at, units)) return NULL;
+  flip(workspace->taken, at, units);
+  workspace->lent++;
+  workspace->free_bytes -= (size_t)units * UNIT;
   cache->bytes -= (size_t)units * UNIT;
-  char *block = slab->data + (size_t)at * UNIT;
+  char *block = workspace->data + (size_t)at * UNIT;
   kiln_asan_unpoison(block, bytes);
   kiln__mem_fill(cache->mem, block, bytes);
   return block;
 }
 
-/* From elsewhere: the last block of a slab that was left takes it along. */
+/* From elsewhere: the last block of a workspace that was left takes it along. */
 static void give_stray(kiln_mem *mem, const void *block) {
-  kiln__slab_list *list = kiln__mem_slabs(mem);
+  kiln__workspace_list *list = kiln__mem_workspaces(mem);
   pthread_mutex_lock(&list->lock);
-  kiln_slab *slab = list->first;
-  while (!holds(slab, block)) slab = slab->next;
+  kiln_workspace *workspace = list->first;
+  while (!holds(workspace, block)) workspace = workspace->next;
   bool last = false;
-  if (!slab->left) {
-    slab->strayed++;
-  } else if (--slab->lent == 0) {
-    unlink_slab(list, slab);
+  if (!workspace->left) {
+    workspace->strayed++;
+  } else if (--workspace->lent == 0) {
+    unlink_workspace(list, workspace);
     last = true;
   }
   pthread_mutex_unlock(&list->lock);
-  if (last) free_slab(mem, slab);
+  if (last) free_workspace(mem, workspace);
 }
-void kiln_slab_give(kiln_mem *mem, kiln_cache *cache, void *block, size_t bytes) {
+void kiln_workspace_give(kiln_mem *mem, kiln_cache *cache, void *block, size_t bytes) {
   kiln_asan_poison(block, bytes);
-  kiln_slab *slab = cache && cache->mem == mem && cache->slabs ? cache->slabs->slab : NULL;
-  if (!slab || !holds(slab, block)) {
+  kiln_workspace *workspace =
+      cache && cache->mem == mem && cache->workspaces ? cache->workspaces->workspace : NULL;
+  if (!workspace || !holds(workspace, block)) {
     give_stray(mem, block);
     return;
   }
   const uint32_t units = units_of(bytes);
-  flip(slab->taken, (uint32_t)((size_t)((char *)block - slab->data) / UNIT), units);
-  slab->lent--;
-  slab->free_bytes += (size_t)units * UNIT;
+  flip(workspace->taken, (uint32_t)((size_t)((char *)block - workspace->data) / UNIT), units);
+  workspace->lent--;
+  workspace->free_bytes += (size_t)units * UNIT;
   cache->bytes += (size_t)units * UNIT;
 }
 
@@ -431,19 +432,19 @@ static int slot_of(const record *rec, const void *block) {
   while (rec->keys[slot] && rec->keys[slot] != block) slot = (slot + 1) % SLOTS;
   return (int)slot;
 }
-void kiln__slab_note(kiln_cache *cache, const void *block) {
-  const kiln_slabs *s = cache->slabs;
+void kiln__workspace_note(kiln_cache *cache, const void *block) {
+  const kiln_workspaces *s = cache->workspaces;
   record *rec = s->record;
   if (!rec || s->number < 0) return;
   const int slot = slot_of(rec, block);
   rec->keys[slot] = block;
   rec->numbers[slot] = (int16_t)s->number;
 }
-void kiln__slab_gone(kiln_cache *cache, const void *block) {
-  record *rec = cache->slabs->record;
+void kiln__workspace_gone(kiln_cache *cache, const void *block) {
+  record *rec = cache->workspaces->record;
   if (!rec) return;
   const int slot = slot_of(rec, block);
   if (!rec->keys[slot]) return;
-  kiln_slab_block *b = &rec->blocks[rec->numbers[slot]];
+  kiln_workspace_block *b = &rec->blocks[rec->numbers[slot]];
   if (b->to == 0) b->to = rec->clock++;
 }

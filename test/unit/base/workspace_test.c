@@ -1,11 +1,12 @@
-/* slab_test.c: places of blocks by their lifetimes, and what happens when a run goes otherwise. */
+/* workspace_test.c: places of blocks by their lifetimes, and what happens when a run goes
+ * otherwise. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/memory_plan.h"
-#include "base/slab.h"
+#include "base/workspace.h"
 #include "test/unit/unit.h"
 
 static uint64_t drawn = 1;
@@ -61,21 +62,21 @@ typedef struct block {
 } block;
 
 static block ask(kiln_cache *cache, size_t bytes) {
-  block b = {kiln_slab_take(cache, bytes), bytes, true};
+  block b = {kiln_workspace_take(cache, bytes), bytes, true};
   if (!b.data) {
     b.data = kiln_cache_alloc(cache, bytes);
     b.planned = false;
   }
   assert_non_null(b.data);
   assert_int_equal((uintptr_t)b.data % 64, 0);
-  kiln_slab_note(cache, b.data);
+  kiln_workspace_note(cache, b.data);
   return b;
 }
 /* `cache` NULL: by somebody else. */
 static void give(kiln_mem *mem, kiln_cache *cache, block *b) {
-  if (cache) kiln_slab_gone(cache, b->data);
+  if (cache) kiln_workspace_gone(cache, b->data);
   if (b->planned) {
-    kiln_slab_give(mem, cache, b->data, b->bytes);
+    kiln_workspace_give(mem, cache, b->data, b->bytes);
   } else if (cache) {
     kiln_cache_free(cache, b->data, b->bytes);
   } else {
@@ -92,7 +93,7 @@ static fixture open_fixture(void) {
   fixture f;
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &f.mem));
   kiln_cache_init(&f.cache, f.mem, 64 << 20);
-  assert_ok(kiln_slab_open(&f.cache));
+  assert_ok(kiln_workspace_open(&f.cache));
   return f;
 }
 static void close_fixture(fixture *f) {
@@ -115,7 +116,7 @@ static int run_whole(fixture *f) {
   int planned;
   block d = run(f, &planned);
   give(f->mem, NULL, &d);
-  kiln_slab_begin_run(&f->cache, true);
+  kiln_workspace_begin_run(&f->cache, true);
   return planned;
 }
 static void warm_up(fixture *f) {
@@ -131,8 +132,8 @@ static void the_fourth_run_has_places(void **state) {
     assert_int_equal(run_whole(&f), 2);
     assert_int_equal(kiln_mem_fail_at(f.mem, 0), 1); /* the result */
   }
-  kiln_slab_plan plan;
-  assert_true(kiln_slab_plan_of(&f.cache, &plan));
+  kiln_workspace_plan plan;
+  assert_true(kiln_workspace_plan_of(&f.cache, &plan));
   assert_int_equal(plan.count, 3);
   assert_int_equal(plan.least, 30000);
   assert_true(plan.bytes < 33000 && plan.bytes >= plan.least);
@@ -150,7 +151,7 @@ static void runs_of_two_orders_take_turns(void **state) {
       block a = ask(&f.cache, 50000);
       planned += a.planned;
       give(f.mem, &f.cache, &a);
-      kiln_slab_begin_run(&f.cache, true);
+      kiln_workspace_begin_run(&f.cache, true);
     }
     assert_int_equal(planned, turn == 0 ? 1 : 4);
     for (int i = 0; i < 4; i++) planned = run_whole(&f);
@@ -159,7 +160,7 @@ static void runs_of_two_orders_take_turns(void **state) {
   close_fixture(&f);
 }
 
-static void what_leaves_its_run_keeps_its_slab(void **state) {
+static void what_leaves_its_run_keeps_its_workspace(void **state) {
   (void)state;
   fixture f = open_fixture();
   warm_up(&f);
@@ -168,17 +169,17 @@ static void what_leaves_its_run_keeps_its_slab(void **state) {
   assert_true(a.planned && b.planned);
   memset(a.data, 17, a.bytes);
   give(f.mem, &f.cache, &b);
-  kiln_slab_begin_run(&f.cache, true);
-  for (int i = 0; i < 4; i++) assert_int_equal(run_whole(&f), 2); /* in another slab */
+  kiln_workspace_begin_run(&f.cache, true);
+  for (int i = 0; i < 4; i++) assert_int_equal(run_whole(&f), 2); /* in another workspace */
   block d = run(&f, &planned);
   memset(d.data, 3, d.bytes);
   for (size_t i = 0; i < a.bytes; i++) assert_int_equal(a.data[i], 17);
   give(f.mem, NULL, &d);
-  give(f.mem, &f.cache, &a); /* the last of its slab */
+  give(f.mem, &f.cache, &a); /* the last of its workspace */
   close_fixture(&f);
 }
 
-static void what_outlives_its_cache_keeps_its_slab(void **state) {
+static void what_outlives_its_cache_keeps_its_workspace(void **state) {
   (void)state;
   fixture f = open_fixture();
   warm_up(&f);
@@ -191,7 +192,7 @@ static void what_outlives_its_cache_keeps_its_slab(void **state) {
   kiln_mem_release(f.mem);
 }
 
-static void a_cache_that_loses_slabs_plans_no_more(void **state) {
+static void a_cache_that_loses_workspaces_plans_no_more(void **state) {
   (void)state;
   enum { MANY = 20 };
   fixture f = open_fixture();
@@ -199,14 +200,14 @@ static void a_cache_that_loses_slabs_plans_no_more(void **state) {
   for (int i = 0; i < MANY; i++) {
     for (int k = 0; k < 4; k++) (void)run_whole(&f);
     kept[i] = ask(&f.cache, 10000);
-    kiln_slab_begin_run(&f.cache, true);
+    kiln_workspace_begin_run(&f.cache, true);
   }
   assert_true(kept[0].planned && !kept[MANY - 1].planned);
   for (int i = 0; i < MANY; i++) give(f.mem, NULL, &kept[i]);
   close_fixture(&f);
 }
 
-static void the_slab_gives_way_to_the_limit(void **state) {
+static void the_workspace_gives_way_to_the_limit(void **state) {
   (void)state;
   fixture f = open_fixture();
   warm_up(&f);
@@ -216,7 +217,7 @@ static void the_slab_gives_way_to_the_limit(void **state) {
   give(f.mem, &f.cache, &a);
   assert_int_equal(kiln_mem_bytes(f.mem) - f.cache.bytes, held);
   kiln_mem_set_limit(f.mem, kiln_mem_bytes(f.mem) + 1000);
-  block b = ask(&f.cache, 25000); /* in the room of the slab */
+  block b = ask(&f.cache, 25000); /* in the room of the workspace */
   assert_false(b.planned);
   give(f.mem, &f.cache, &b);
   close_fixture(&f);
@@ -231,25 +232,25 @@ static void without_memory_there_is_no_plan(void **state) {
       block blocks[3] = {{0}};
       static const size_t sizes[3] = {10000, 20000, 9000};
       for (int k = 0; k < 3; k++) {
-        blocks[k] = (block){kiln_slab_take(&f.cache, sizes[k]), sizes[k], true};
+        blocks[k] = (block){kiln_workspace_take(&f.cache, sizes[k]), sizes[k], true};
         if (!blocks[k].data)
           blocks[k] = (block){kiln_cache_alloc(&f.cache, sizes[k]), sizes[k], false};
-        if (blocks[k].data) kiln_slab_note(&f.cache, blocks[k].data);
+        if (blocks[k].data) kiln_workspace_note(&f.cache, blocks[k].data);
       }
       for (int k = 0; k < 3; k++)
         if (blocks[k].data) give(f.mem, &f.cache, &blocks[k]);
-      kiln_slab_begin_run(&f.cache, true);
+      kiln_workspace_begin_run(&f.cache, true);
     }
     kiln_mem_fail_at(f.mem, 0);
     close_fixture(&f);
   }
 }
 
-static void a_cache_without_a_plan_has_no_slab(void **state) {
+static void a_cache_without_a_plan_has_no_workspace(void **state) {
   (void)state;
   fixture f = open_fixture();
   warm_up(&f);
-  kiln_slab_begin_run(&f.cache, false);
+  kiln_workspace_begin_run(&f.cache, false);
   block a = ask(&f.cache, 10000);
   assert_false(a.planned);
   give(f.mem, &f.cache, &a);
@@ -308,7 +309,7 @@ static void random_runs_keep_what_they_write(void **state) {
         give(f.mem, turn % 7 ? &f.cache : NULL, b);
       }
     }
-    kiln_slab_begin_run(&f.cache, true);
+    kiln_workspace_begin_run(&f.cache, true);
   }
   assert_true(planned > 1000);
   for (int slot = 0; slot < SLOTS; slot++)
@@ -322,12 +323,12 @@ int main(void) {
       cmocka_unit_test(random_blocks_never_meet),
       cmocka_unit_test(the_fourth_run_has_places),
       cmocka_unit_test(runs_of_two_orders_take_turns),
-      cmocka_unit_test(what_leaves_its_run_keeps_its_slab),
-      cmocka_unit_test(what_outlives_its_cache_keeps_its_slab),
-      cmocka_unit_test(a_cache_that_loses_slabs_plans_no_more),
-      cmocka_unit_test(the_slab_gives_way_to_the_limit),
+      cmocka_unit_test(what_leaves_its_run_keeps_its_workspace),
+      cmocka_unit_test(what_outlives_its_cache_keeps_its_workspace),
+      cmocka_unit_test(a_cache_that_loses_workspaces_plans_no_more),
+      cmocka_unit_test(the_workspace_gives_way_to_the_limit),
       cmocka_unit_test(without_memory_there_is_no_plan),
-      cmocka_unit_test(a_cache_without_a_plan_has_no_slab),
+      cmocka_unit_test(a_cache_without_a_plan_has_no_workspace),
       cmocka_unit_test(random_runs_keep_what_they_write),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
