@@ -11,7 +11,7 @@
 #include "jit/layouts.h"
 
 enum {
-  LEAST_WIDTH = 28,
+  LEAST_WIDTH = 14,
   MOST_BORDER = KILN_PHYSICAL__COUNT - 1 - KILN_PHYSICAL_CHANNELS_LAST,
   FEW_CHANNELS = 4
 };
@@ -46,35 +46,46 @@ static bool may_write_bordered(const kiln_graph *body) {
   return true;
 }
 
-/* The border that the one group which reads the value wants; 0: none. */
-static int border_of(const kiln_ir_value *v, const kiln_block *block) {
-  const kiln_tensor_detail *d = v->type->detail;
-  const kiln_use *use = v->uses;
-  if (!use || use->next || use->user->block != block || !kiln_node_is_group(use->user)) return 0;
-  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST || !kiln_type_has_dims(v->type) ||
-      (kiln_dim_is_number(d->sizes[3]) && d->sizes[3] < LEAST_WIDTH) ||
-      !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
-    return 0;
+/* The border that a group which reads the value wants; 0: it reads it as it lies, -1: it takes no
+ * border. */
+static int border_in(const kiln_use *use) {
   const kiln_ir_value *own = kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index);
   int border = 0;
   for (const kiln_use *inside = own->uses; inside; inside = inside->next) {
     const int wanted = inside->index == 0 ? border_wanted(inside->user) : 0;
-    if (wanted == 0 || (border && wanted != border)) return 0;
+    if (wanted == 0 && inside->user->op->cost != KILN_COST_pointwise) return -1;
+    if (inside != own->uses && wanted != border) return -1;
     border = wanted;
   }
   return border;
 }
-
-static void give_border(kiln_pass *pass, kiln_ir_value *v, int border) {
-  kiln_ir_value *made = kiln_graph_output(kiln_node_graph(v->node, "Subgraph"), v->index);
-  kiln_ir_value *read =
-      kiln_graph_input(kiln_node_graph(v->uses->user, "Subgraph"), v->uses->index);
-  kiln_ir_value *const all[] = {v, made, read};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    kiln_tensor_detail d = *all[i]->type->detail;
-    d.physical = (int8_t)(KILN_PHYSICAL_CHANNELS_LAST + border);
-    all[i]->type = kiln_type_tensor(pass->graph->types, &d);
+/* The border that all groups which read the value agree on; 0: none. */
+static int border_of(const kiln_ir_value *v, const kiln_block *block) {
+  const kiln_tensor_detail *d = v->type->detail;
+  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST || !kiln_type_has_dims(v->type) ||
+      (kiln_dim_is_number(d->sizes[3]) && d->sizes[3] < LEAST_WIDTH) ||
+      !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
+    return 0;
+  int border = 0;
+  for (const kiln_use *use = v->uses; use; use = use->next) {
+    if (use->user->block != block || !kiln_node_is_group(use->user)) return 0;
+    const int wanted = border_in(use);
+    if (wanted < 0 || (border && wanted && wanted != border)) return 0;
+    if (wanted) border = wanted;
   }
+  return border;
+}
+
+static void set_border(kiln_pass *pass, kiln_ir_value *v, int border) {
+  kiln_tensor_detail d = *v->type->detail;
+  d.physical = (int8_t)(KILN_PHYSICAL_CHANNELS_LAST + border);
+  v->type = kiln_type_tensor(pass->graph->types, &d);
+}
+static void give_border(kiln_pass *pass, kiln_ir_value *v, int border) {
+  set_border(pass, v, border);
+  set_border(pass, kiln_graph_output(kiln_node_graph(v->node, "Subgraph"), v->index), border);
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    set_border(pass, kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index), border);
 }
 
 void kiln__lay_borders(kiln_pass *pass, kiln_block *block) {

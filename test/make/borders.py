@@ -3,7 +3,8 @@
 Run from the root of the project: python3 test/make/borders.py
 
 Images that may lie with zeros around them: padding of 1, 2 and 3, steps of 1 and 2, two images at once, widths
-from 28 pixels on and below; and images that somebody else reads too, or whose windows have gaps or no padding.
+from 14 pixels on and below; images that others read too, as elements, through the same padding or through another;
+and windows that have gaps or no padding.
 """
 import torch
 
@@ -29,6 +30,24 @@ class Block(torch.nn.Module):
         return self.project(y)
 
 
+class Shared(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.expand = torch.nn.Conv2d(20, 20, 1)
+        self.one = torch.nn.Conv2d(20, 20, 3, 1, 1, groups=20)
+        self.other = torch.nn.Conv2d(20, 20, 3, 1, 1, groups=20)
+        self.wide = torch.nn.Conv2d(20, 20, 5, 1, 2, groups=20)
+        self.project = torch.nn.Conv2d(20, 20, 1)
+
+    def forward(self, x):
+        y = torch.relu(self.expand(x))
+        x = torch.relu(self.project(torch.relu(self.one(y)))) + y
+        y = torch.relu(self.expand(x))
+        x = torch.relu(self.project(torch.relu(self.one(y)))) + torch.relu(self.other(y)) * y
+        y = torch.relu(self.expand(x))
+        return torch.relu(self.one(y)) + torch.relu(self.wide(y))
+
+
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -41,6 +60,7 @@ class Model(torch.nn.Module):
         self.none = Block(3, 1, 0, 1)
         self.halved = Block(3, 2, 1, 1)
         self.fewer = Block(5, 2, 2, 1)
+        self.shared = Shared()
         self.last = torch.nn.AdaptiveAvgPool2d(1)
 
     def forward(self, x):
@@ -49,6 +69,7 @@ class Model(torch.nn.Module):
         x = self.wide(x) + x
         x = self.wider(x) + x
         x = self.apart(x) + x
+        x = self.shared(x) + x
         a = self.last(self.halved(x))
         b = self.last(self.fewer(x))
         c = self.last(self.none(x))
@@ -60,6 +81,6 @@ torch.manual_seed(3)
 model = Model().eval()
 for parameter in model.parameters():
     parameter.requires_grad_(False)
-shapes = ((1, 3, 64, 64), (2, 3, 70, 83), (1, 3, 40, 30))
+shapes = ((1, 3, 64, 64), (2, 3, 70, 83), (1, 3, 40, 30), (1, 3, 22, 22))
 neutral.save_case("borders", model, ((torch.randn(shape),) for shape in shapes),
                   "convolutions of one channel at a time behind others")
