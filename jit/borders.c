@@ -2,10 +2,10 @@
  * `assign_layouts`).
  *
  * A convolution of one channel at a time does few operations on each element of its image: where
- * its padding makes zeros around it, copying the image costs as much again. Where nobody else reads
- * the value, the group before writes it into memory that has them. Small images stay as they are:
- * they are in a near cache, and a kernel that makes all of their pixels in one loop makes them in
- * tiles of a row then. */
+ * its padding makes zeros around it, copying the image costs as much again. Where groups alone read
+ * the value, through that padding or element by element, the group before writes it into memory
+ * that has them. Small images stay as they are: they are in a near cache, and a kernel that makes
+ * all of their pixels in one loop makes them in tiles of a row then. */
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/layouts.h"
