@@ -121,6 +121,10 @@ void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit
 kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node);
 /* Puts what one side of a prim::If does in the node's place; gives what stands there then first. */
 kiln_node *kiln_branch_splice(kiln_node *node, int side);
+/* Splices branches that a constant decides, takes loops away that never run, and results of If and
+ * Loop that are one value of outside however they run. `fold` gets each other node, behind those
+ * before it, and tells whether it changed or removed it; NULL: none. */
+void kiln_simplify_control_flow(kiln_pass *pass, bool (*fold)(kiln_pass *pass, kiln_node *node));
 /* Pass decompose_composites has put the operator's parts beside it. */
 bool kiln_node_is_whole(const kiln_node *node);
 

@@ -2,10 +2,11 @@
  * of If and Loop.
  *
  * `remove_unused` takes what the source computes and does not use, as PyTorch does, whatever it may
- * raise. `dce` comes after passes that know more than the source: what a guard proves of y =
- * embedding(w, i) leaves y.size(0) a number, and y without users. An index out of bounds is told
- * all the same, as the plain interpreter tells it, so what raises by its data stays
- * (kiln_node_raises).
+ * raise: also what only a branch that is never taken uses, or a loop whose results are what went in
+ * (control_flow.c), which constant_propagation would find later. `dce` comes after passes that know
+ * more than the source: what a guard proves of y = embedding(w, i) leaves y.size(0) a number, and y
+ * without users. An index out of bounds is told all the same, as the plain interpreter tells it, so
+ * what raises by its data stays (kiln_node_raises).
  *
  * Liveness is marked backwards from the graph's results, from nodes with side effects, and from
  * nodes that write memory which a live value may share. The case that defeats counting uses is a
@@ -169,4 +170,7 @@ static kiln_status *run(kiln_pass *pass, bool keeps_raising) {
 
 kiln_status *kiln_pass_dce(kiln_pass *pass) { return run(pass, true); }
 
-kiln_status *kiln_pass_remove_unused(kiln_pass *pass) { return run(pass, false); }
+kiln_status *kiln_pass_remove_unused(kiln_pass *pass) {
+  kiln_simplify_control_flow(pass, NULL);
+  return run(pass, false);
+}

@@ -1,5 +1,6 @@
 /* streams.c: random programs over streams of shapes: the JIT, at every level of every strategy,
- * gives what the plain interpreter gives, to the bit.
+ * gives what the plain interpreter gives, to the bit, through views, in-place operators, branches
+ * and loops.
  *
  *   streams [--rounds N] [--seed N] [--no-llvm]
  *   streams --case SEED [--print]
@@ -369,6 +370,88 @@ static bool add_view(program *p) {
   return good;
 }
 
+/* -- Branches and loops -- */
+
+static void add_step(program *p, int depth);
+
+/* x.size(k) > 2, or whether the sum of a variable is above a number. */
+static bool add_condition(program *p, kiln_var *out) {
+  kiln_value *bound = NULL;
+  kiln_builder_arg args[2] = {{0}};
+  const variable *v = pick(p, "");
+  bool good = v;
+  if (draw_below(&p->d, 2)) {
+    args[1] = int_arg(p, 2, &bound);
+    good = good && add_size(p, "abc"[draw_below(&p->d, 3)], &args[0]) &&
+           add_call(p, "aten::gt.int", args, 2, out);
+  } else {
+    const kiln_builder_arg whole[2] = {{.var = v ? v->var : 0}, {0}};
+    args[1] = int_arg(p, draw_below(&p->d, 3) - 1, &bound);
+    good = good && add_call(p, "aten::sum", whole, 2, &args[0].var) &&
+           add_call(p, "aten::gt.Scalar", args, 2, &args[0].var) &&
+           add_call(p, "aten::Bool.Tensor", args, 1, out);
+  }
+  kiln_value_destroy(bound);
+  return good;
+}
+
+/* What comes of a few steps that nobody else sees. */
+static variable add_inside(program *p, int depth) {
+  const int before = p->count;
+  for (int i = 1 + draw_below(&p->d, 3); i > 0; i--) add_step(p, depth + 1);
+  const variable last = p->vars[p->count - 1];
+  p->count = before;
+  return last;
+}
+
+static void add_branch(program *p, int depth) {
+  kiln_var condition;
+  if (p->count == MAX_VARS || !add_condition(p, &condition)) return;
+  draw_must(kiln_builder_if(p->b, condition));
+  variable one = add_inside(p, depth);
+  draw_must(kiln_builder_else(p->b, &one.var, 1));
+  const variable other = add_inside(p, depth);
+  draw_must(kiln_builder_end_if(p->b, &other.var, 1, &one.var));
+  if (strcmp(one.sizes, other.sizes) != 0) result_sizes(one.sizes, 'c', 0);
+  p->vars[p->count++] = one;
+}
+
+/* Rounds of what a variable becomes; as many as a dimension has, or three at most. */
+static void add_loop(program *p, int depth) {
+  const variable *first = pick(p, "");
+  if (!first || p->count >= MAX_VARS - 1) return;
+  kiln_value *rounds = NULL;
+  kiln_builder_arg trip = {0};
+  variable x = *first;
+  if (draw_below(&p->d, 2) == 0 || !add_size(p, "ab"[draw_below(&p->d, 2)], &trip)) {
+    draw_must(kiln_value_int(p->context, draw_below(&p->d, 4), &rounds));
+    draw_must(kiln_builder_constant(p->b, rounds, &trip.var));
+    kiln_value_destroy(rounds);
+  }
+  draw_must(kiln_builder_loop(p->b, trip.var, 0, &first->var, 1, NULL, &x.var));
+  p->vars[p->count++] = x;
+  variable next = add_inside(p, depth);
+  p->count--;
+  /* What may grow must not grow often. */
+  if (!rounds && (strcmp(next.sizes, x.sizes) != 0 || strchr(x.sizes, '?'))) next = x;
+  draw_must(kiln_builder_end_loop(p->b, 0, &next.var, 1, &x.var));
+  if (strcmp(next.sizes, x.sizes) != 0) result_sizes(x.sizes, 'c', 0);
+  p->vars[p->count++] = x;
+}
+
+static void add_step(program *p, int depth) {
+  const int kind = draw_below(&p->d, 16);
+  if (kind == 0 && depth < 2) {
+    add_branch(p, depth);
+  } else if (kind == 1 && depth < 2) {
+    add_loop(p, depth);
+  } else if (kind < 4) {
+    (void)add_view(p);
+  } else {
+    (void)add_node(p);
+  }
+}
+
 static const char *const input_sizes[INPUTS] = {"ab", "b", "a1", "cab", "aa"};
 
 static bool build(program *p, uint64_t seed, bool print) {
@@ -382,7 +465,7 @@ static bool build(program *p, uint64_t seed, bool print) {
   }
   p->count = INPUTS;
   const int nodes = 2 + draw_below(&p->d, MAX_NODES - 2);
-  for (int i = 0; i < nodes; i++) (void)(draw_below(&p->d, 8) ? add_node(p) : add_view(p));
+  for (int i = 0; i < nodes; i++) add_step(p, 0);
   kiln_var results[4];
   int count = 0;
   for (int i = p->count - 1; i >= INPUTS && count < 4; i--) {
