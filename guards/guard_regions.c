@@ -132,8 +132,12 @@ static void note_made(finder *f, const kiln_node *n) {
   }
 }
 
-/* Takes from `between` what the node reads; false: it has led to too many refusals. */
+/* Takes from `between` what the node reads, in its blocks too (the words of what a check raises);
+ * false: it has led to too many refusals. */
 static bool take_inputs(finder *f, const kiln_node *n, kiln_node_vec *taken) {
+  for (int b = 0; b < n->block_count; b++)
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next)
+      if (!take_inputs(f, m, taken)) return false;
   for (int i = 0; i < n->input_count; i++) {
     kiln_node *maker = kiln_node_input(n, i)->node;
     if (!kiln_map_find_ptr(&f->between, maker)) continue;

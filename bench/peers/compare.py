@@ -188,4 +188,5 @@ def main():
         plot.draw()
 
 
-main()
+if __name__ == "__main__":
+    main()
