@@ -204,9 +204,14 @@ static int pop_candidate(partition *p) {
   return top;
 }
 
-/* It computes each element of several. */
+/* It computes each element of several in a window, or of all of an image: alone it is a group, which
+ * reads images as they lie. */
 static bool is_pool(const kiln_node *n) {
-  return n->op->flags & KILN_OP_WINDOWS && n->op->cost != KILN_COST_heavy;
+  uint64_t mask;
+  const kiln_tensor_detail *image = kiln_node_input(n, 0)->type->detail;
+  const bool is_image = image && image->rank == 4 && n->op->cost == KILN_COST_reduction;
+  return (n->op->flags & KILN_OP_WINDOWS && n->op->cost != KILN_COST_heavy) ||
+         (is_image && kiln_codegen_reduces(n, &mask) && mask == (1 << 2 | 1 << 3));
 }
 
 /* The product whose factors a list has; else the node itself. */

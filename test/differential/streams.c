@@ -64,6 +64,9 @@ static kiln_context *create_context(int mode) {
 typedef struct variable {
   kiln_var var;
   char sizes[8];
+  /* It may be a branch's or loop's result. Such are not written: where the interpreter cannot tell
+   * that nobody reads it then, it computes, and complains of, what the JIT leaves out. */
+  bool joined;
 } variable;
 
 typedef struct program {
@@ -143,6 +146,10 @@ static const form forms[] = {
     {"aten::gather", "tdgb", '1'},
     {"aten::embedding", "thxbb", 'c'},
 };
+
+static bool writes(const form *f) {
+  return strchr(f->op, '_') && f->op[strcspn(f->op, ".") - 1] == '_';
+}
 
 static kiln_value *number(program *p, char take, const variable *first) {
   kiln_value *v = NULL, *item = NULL;
@@ -232,7 +239,8 @@ static bool add_node(program *p) {
   int dim = 0, count = 0;
   bool good = first;
   if (first) memcpy(out.sizes, first->sizes, sizeof out.sizes);
-  if (first && strlen(first->sizes) > 4) good = false;
+  if (first && (strlen(first->sizes) > 4 || (first->joined && writes(f)))) good = false;
+  out.joined = first && first->joined;
   for (const char *take = f->takes; good && *take && *take != '2'; take++, count++) {
     kiln_builder_arg *g = &args[count];
     if (*take == 's') {
@@ -336,6 +344,7 @@ static bool add_view(program *p) {
   kiln_value *two = NULL, *open = NULL;
   variable out = {0};
   if (rank < 1 || rank > 3 || p->count == MAX_VARS || (kind == 1 && rank < 2)) return false;
+  out.joined = x->joined;
   kiln_builder_arg sizes[5] = {{0}}, args[2] = {{.var = x->var}};
   const kiln_builder_arg by = int_arg(p, 2, &two), rest = int_arg(p, -1, &open);
   bool good = true;
@@ -413,6 +422,7 @@ static void add_branch(program *p, int depth) {
   const variable other = add_inside(p, depth);
   draw_must(kiln_builder_end_if(p->b, &other.var, 1, &one.var));
   if (strcmp(one.sizes, other.sizes) != 0) result_sizes(one.sizes, 'c', 0);
+  one.joined = true;
   p->vars[p->count++] = one;
 }
 
@@ -429,6 +439,7 @@ static void add_loop(program *p, int depth) {
     kiln_value_destroy(rounds);
   }
   draw_must(kiln_builder_loop(p->b, trip.var, 0, &first->var, 1, NULL, &x.var));
+  x.joined = true;
   p->vars[p->count++] = x;
   variable next = add_inside(p, depth);
   p->count--;
