@@ -16,6 +16,7 @@ typedef struct kiln_fusion_node {
   bool fusible, is_view;    /* a view or a list joins only what uses all of it */
   uint64_t sizes;           /* inputs that its group makes of sizes, a bit each (fusion_sizes.c) */
   bool repeats;             /* in its group elements of its result are read again and again */
+  bool apart; /* it changes where elements stand, and a product that read it was not lowered */
   /* Of two products, softmax(q k^T) v: the rows of the first one's result are what the other's
    * first factor is made of, and nobody else reads them. Either is worth a kernel with the other
    * alone (fusion_product.c). */

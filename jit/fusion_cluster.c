@@ -204,14 +204,15 @@ static int pop_candidate(partition *p) {
   return top;
 }
 
-/* It computes each element of several in a window, or of all of an image: alone it is a group, which
- * reads images as they lie. */
-static bool is_pool(const kiln_node *n) {
+/* It computes each element of several in a window, or of all of an image, or joins images: alone it
+ * is a group, which reads images as they lie. */
+static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
   const kiln_tensor_detail *image = kiln_node_input(n, 0)->type->detail;
-  const bool is_image = image && image->rank == 4 && n->op->cost == KILN_COST_reduction;
-  return (n->op->flags & KILN_OP_WINDOWS && n->op->cost != KILN_COST_heavy) ||
-         (is_image && kiln_codegen_reduces(n, &mask) && mask == (1 << 2 | 1 << 3));
+  const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  if (n->op->flags & KILN_OP_WINDOWS) return n->op->cost != KILN_COST_heavy;
+  if (kiln_node_is(n, KILN_OP_cat)) return out && out->rank == 4;
+  return image && image->rank == 4 && kiln_codegen_reduces(n, &mask) && mask == (1 << 2 | 1 << 3);
 }
 
 /* The product whose factors a list has; else the node itself. */
@@ -244,7 +245,7 @@ static void add_member(partition *p, int node) {
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, &f->nodes[node]);
   c->size++;
-  c->work += f->nodes[node].is_view ? 0 : is_pool(n) ? 2 : 1;
+  c->work += f->nodes[node].is_view ? 0 : is_of_images(n) ? 2 : 1;
   c->has_maps |= kiln__fusion_is_map(n) && product_of(n) == n;
   c->repeats |= f->nodes[node].repeats;
   c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
@@ -351,6 +352,8 @@ static void grow_group(partition *p, int node) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
     } else if (misfit != KILN_REASON_none) {
       kiln__fusion_refuse(f, f->nodes[from].node, misfit);
+    } else if (f->clusters[node].rows.product && f->nodes[from].apart) {
+      kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_no_affine_map);
     } else if (!reaches_around(p, from, node)) {
       add_member(p, from);
     }
@@ -516,6 +519,10 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
     if (!rows && !kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
     if (product_of(f->nodes[m].node) != f->nodes[m].node || (product && c->has_maps)) continue;
     if (reason == KILN_REASON_rows_cut && f->nodes[m].is_view) continue;
+    if (c->rows.product && !product && !f->nodes[m].apart) {
+      f->nodes[m].apart = true;
+      continue;
+    }
     f->nodes[m].fusible = false;
     kiln__fusion_refuse(f, f->nodes[m].node, reason);
   }
