@@ -4,9 +4,9 @@
  *   base    := "(" types ")" | name | name ("(" types ")" | "[" types "]") | tensor
  *            | "NamedTuple(" (name ":" type),* ")" | ("Enum" | "InterfaceType") "<" name ">"
  *   tensor  := (dtype | dtype "Tensor" | "Tensor") ["(" item,* ")"] ["[Undefined]"]
- *   item    := dim | "strides=[" dim,* "]" | "requires_grad=" number | "device=" name [":" number]
- *   dim     := number | "*" | an expression of symbols (dim.h)
- * It reads all that the printer writes and all that torch._C.parse_ir reads. */
+ *   item    := dim | "strides=[" dim,* "]" | "rank=0" | "requires_grad=" number | "device=" name
+ * [":" number] dim     := number | "*" | an expression of symbols (dim.h) It reads all that the
+ * printer writes and all that torch._C.parse_ir reads. */
 #include <stdio.h>
 
 #include "base/cursor.h"
@@ -116,6 +116,7 @@ typedef struct tensor_parts {
   kiln_tensor_detail detail;
   kiln_dim sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   int rank, stride_count;
+  bool is_bare; /* of rank 0, said so */
 } tensor_parts;
 
 static kiln_status *parse_device(parser *p, kiln_tensor_detail *d) {
@@ -176,6 +177,10 @@ static kiln_status *parse_layout(parser *p, kiln_tensor_detail *d) {
 
 static kiln_status *parse_item(parser *p, tensor_parts *t) {
   if (kiln_cursor_accept(&p->c, "strides=[")) return parse_strides(p, t);
+  if (kiln_cursor_accept(&p->c, "rank=0")) {
+    t->is_bare = true;
+    return NULL;
+  }
   if (kiln_cursor_accept(&p->c, "device=")) return parse_device(p, &t->detail);
   if (kiln_cursor_accept(&p->c, "layout=")) return parse_layout(p, &t->detail);
   if (!kiln_cursor_accept(&p->c, "requires_grad=")) return parse_dim(p, t);
@@ -197,7 +202,7 @@ static kiln_status *parse_tensor(parser *p, kiln_dtype dtype, bool dtype_only,
       if (!first) KILN_TRY(expect(p, ","));
       KILN_TRY(parse_item(p, &t));
     }
-    if (t.rank > 0 || dtype_only) t.detail.rank = (int8_t)t.rank;
+    if (t.rank > 0 || dtype_only || t.is_bare) t.detail.rank = (int8_t)t.rank;
     if (t.detail.has_strides && t.stride_count != t.rank) return fail(p, "a stride for each size");
   }
   if (kiln_cursor_accept(&p->c, "[Undefined]")) {

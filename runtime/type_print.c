@@ -77,7 +77,8 @@ void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int 
   if (has_dtype) kiln_text_puts(text, kiln_dtype_ir_name((kiln_dtype)d->dtype));
   if (!has_dtype || d->rank < 0) kiln_text_puts(text, "Tensor");
   if (d->rank >= 0 && verbosity >= 1) {
-    kiln_text_putc(text, '(');
+    const bool bare = d->rank == 0 && !has_dtype; /* "Tensor(…)" alone has any rank */
+    kiln_text_puts(text, bare ? "(rank=0" : "(");
     print_dims(text, d, d->sizes, verbosity >= 4);
     if (d->has_strides && d->rank > 0 && verbosity >= 2) {
       kiln_text_puts(text, ", strides=[");
@@ -85,7 +86,7 @@ void kiln_tensor_detail_print(kiln_text *text, const kiln_tensor_detail *d, int 
       kiln_text_putc(text, ']');
     }
     if (d->physical) kiln_text_printf(text, ", layout=%s", kiln_physical_name(d->physical));
-    if (verbosity >= 3) print_flags(text, d, d->rank > 0 ? ", " : "");
+    if (verbosity >= 3) print_flags(text, d, d->rank > 0 || bare ? ", " : "");
     kiln_text_putc(text, ')');
   } else if (d->rank < 0 && verbosity >= 3) {
     if (print_flags(text, d, "(")) kiln_text_putc(text, ')');

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "kiln/debug.h"
 #include "kiln/kiln_graph.h"
 #include "test/differential/answer.h"
 #include "test/differential/draw.h"
@@ -383,7 +384,8 @@ static bool add_view(program *p) {
 
 static void add_step(program *p, int depth);
 
-/* x.size(k) > 2, or whether the sum of a variable is above a number. */
+/* x.size(k) > 2, or whether the greatest of a variable, which no order of reading changes, is above
+ * a number. */
 static bool add_condition(program *p, kiln_var *out) {
   kiln_value *bound = NULL;
   kiln_builder_arg args[2] = {{0}};
@@ -394,9 +396,9 @@ static bool add_condition(program *p, kiln_var *out) {
     good = good && add_size(p, "abc"[draw_below(&p->d, 3)], &args[0]) &&
            add_call(p, "aten::gt.int", args, 2, out);
   } else {
-    const kiln_builder_arg whole[2] = {{.var = v ? v->var : 0}, {0}};
+    const kiln_builder_arg whole = {.var = v ? v->var : 0};
     args[1] = int_arg(p, draw_below(&p->d, 3) - 1, &bound);
-    good = good && add_call(p, "aten::sum", whole, 2, &args[0].var) &&
+    good = good && add_call(p, "aten::max", &whole, 1, &args[0].var) &&
            add_call(p, "aten::gt.Scalar", args, 2, &args[0].var) &&
            add_call(p, "aten::Bool.Tensor", args, 1, out);
   }
@@ -575,6 +577,15 @@ static bool is_same(const answer *want, const answer *got) {
          (want->code == KILN_OP_ERROR && got->code == KILN_OP_ERROR);
 }
 
+static void tell_failures(kiln_model *model) {
+  kiln_debug_refusal_info r;
+  kiln_status *status;
+  for (int i = 0; !(status = kiln_debug_refusal(model, i, &r)); i++)
+    if (strcmp(r.reason, "check_failed") == 0 || strstr(r.detail, "Group"))
+      printf("  %s: %s\n", r.detail, r.sentence);
+  kiln_status_destroy(status);
+}
+
 static void run_mode(uint64_t seed, int mode, bool print, answer *wants) {
   static answer got;
   program p = {.context = contexts[mode]};
@@ -596,6 +607,7 @@ static void run_mode(uint64_t seed, int mode, bool print, answer *wants) {
   if (counters.compile_failures > 0 && counted.found++ < MAX_REPORTS) {
     printf("FAILS --case %llu: %s, %llu compilations\n", (unsigned long long)seed, modes[mode].name,
            (unsigned long long)counters.compile_failures);
+    tell_failures(p.model);
   }
   counted.compiled_runs += counters.compiled_runs;
   counted.variants += counters.compiles;
