@@ -68,7 +68,7 @@ static void mask_row(const kiln__nn *nn, const heads *h, const char *mask, char 
   for (int64_t j = row + 1; h->causal && j < h->keys; j++) kiln__nn_set(nn, scores, j, -INFINITY);
 }
 static void softmax_row(const kiln__nn *nn, const heads *h, char *row) {
-  if ((h->mask || h->causal) && h->safe &&
+  if ((h->mask || h->causal) && h->safe && kiln__nn_get(nn, row, 0) == -INFINITY &&
       kiln__nn_reduce(nn, KILN_REDUCE_MAX, row, h->keys, 0) == -INFINITY) {
     memset(row, 0, (size_t)h->keys * nn->item);
     return;

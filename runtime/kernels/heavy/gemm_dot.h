@@ -40,6 +40,19 @@ ALWAYS_INLINE V NAME(sums_of)(V *x, const int count) {
   return x[0];
 }
 
+/* Fewer elements than a sum has lanes, and zeros. */
+ALWAYS_INLINE void NAME(load_rest)(const T *p, int64_t count, V out[NAME(DV)]) {
+#if KILN_KERNEL_LEVEL == 2
+  const unsigned mask = (1u << count) - 1;
+  out[0] = sizeof(T) == 4 ? (V)_mm512_maskz_loadu_ps((__mmask16)mask, p)
+                          : (V)_mm512_maskz_loadu_pd((__mmask8)mask, p);
+#else
+  T few[NAME(SUM_LANES)] = {0};
+  memcpy(few, p, (size_t)count * sizeof(T));
+  memcpy(out, few, sizeof few);
+#endif
+}
+
 /* `rows` rows of a times `columns` rows of b, b_col elements apart, to sums[row * pitch + column].
  * With `ahead` the rows of the next tile are asked for, into the second cache: rows that lie in
  * the third one or in memory are too short for what the CPU asks for by itself. */
@@ -73,19 +86,13 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
     }
   }
   if (p < k) { /* the rest, and zeros */
-    T x[4][LANES_], y[LANES_];
-    KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
-      memset(x[i], 0, sizeof x[i]);
-      memcpy(x[i], a + i * a_row + p, (size_t)(k - p) * sizeof(T));
-    }
+    V x[4][DV], y[DV];
+    KILN_MATH_UNROLL for (int i = 0; i < rows; i++) NAME(load_rest)(a + i * a_row + p, k - p, x[i]);
     KILN_MATH_UNROLL for (int j = 0; j < columns; j++) {
-      memset(y, 0, sizeof y);
-      memcpy(y, b + j * b_col + p, (size_t)(k - p) * sizeof(T));
+      NAME(load_rest)(b + j * b_col + p, k - p, y);
       KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
-        KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
-          acc[i][j][q] =
-              FMA(acc[i][j][q], *(const VU *)(y + q * WIDTH), *(const VU *)(x[i] + q * WIDTH));
-        }
+        KILN_MATH_UNROLL for (int i = 0; i < rows; i++) acc[i][j][q] =
+            FMA(acc[i][j][q], y[q], x[i][q]);
       }
     }
   }
@@ -111,17 +118,23 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
 #define DOT_COLUMNS(rows) 2
 #endif
 enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 1 };
-#define DOT(name, rows, ahead)                                                                   \
-  static __attribute__((noinline)) void NAME(name)(const T *a, int64_t a_row, const T *b,        \
-                                                   int64_t b_col, int64_t k, int64_t n, T *sums, \
-                                                   int64_t pitch) {                              \
-    enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                    \
-    int64_t j = 0;                                                                               \
-    for (; j + COLUMNS <= n; j += COLUMNS) {                                                     \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS, ahead);  \
-    }                                                                                            \
-    for (; j < n; j++)                                                                           \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, false);        \
+#define DOT(name, rows, ahead)                                                                    \
+  static __attribute__((noinline)) void NAME(name)(const T *a, int64_t a_row, const T *b,         \
+                                                   int64_t b_col, int64_t k, int64_t n, T *sums,  \
+                                                   int64_t pitch) {                               \
+    enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                     \
+    int64_t j = 0;                                                                                \
+    for (; j + COLUMNS <= n; j += COLUMNS) {                                                      \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS, ahead);   \
+    }                                                                                             \
+    if (j < n && n >= COLUMNS) { /* the last columns, some of them once more: less than alone */  \
+      NAME(dot_tile)                                                                              \
+      (a, a_row, b + (n - COLUMNS) * b_col, b_col, k, sums + (n - COLUMNS), pitch, rows, COLUMNS, \
+       false);                                                                                    \
+      return;                                                                                     \
+    }                                                                                             \
+    for (; j < n; j++)                                                                            \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, false);         \
   }
 DOT(dot_1, 1, false)
 DOT(dot_1_ahead, 1, true)

@@ -33,6 +33,25 @@ enum { AHEAD_BYTES = 8192, LINE = 64, LANES = KILN_REDUCE_LANES };
 #define EXTREME_OR_NAN(op, s, V, I, than, a, b) \
   (V)((I)EXTREME_OF(op, s, V, I, than, a, b) | (I)((a) != (a)))
 
+/* Vector v of the n elements that are left, and neutral ones. */
+#if defined(__AVX512F__)
+#define MASK_ps __mmask16
+#define MASK_pd __mmask8
+#define REST_BEGIN(few, p, n, T, neutral)
+#define REST(s, few, p, n, v, V, loose, neutral)                                      \
+  ({                                                                                  \
+    const int64_t lanes = (n) - (v) * WIDTH;                                          \
+    const unsigned all = (1u << WIDTH) - 1;                                           \
+    const unsigned some = lanes >= WIDTH ? all : lanes <= 0 ? 0 : (1u << lanes) - 1;  \
+    (V) _mm512_mask_loadu_##s((neutral) - (V){0}, (MASK_##s)some, (p) + (v) * WIDTH); \
+  })
+#else
+#define REST_BEGIN(few, p, n, T, neutral)             \
+  for (int j = 0; j < LANES; j++) few[j] = (neutral); \
+  memcpy(few, p, (size_t)(n) * sizeof(T));
+#define REST(s, few, p, n, v, V, loose, neutral) (*(const loose *)((few) + (v) * WIDTH))
+#endif
+
 /* Lanes i and i + 4 of eight, then i and i + 2, i and i + 1: compilers make numbers of short
  * vectors of selections. */
 #define FOLD_SHORT(V, I, than, of_a, of_b)      \
@@ -62,10 +81,9 @@ enum { AHEAD_BYTES = 8192, LINE = 64, LANES = KILN_REDUCE_LANES };
       }                                                                                         \
     }                                                                                           \
     if (n > 0) {                                                                                \
-      for (int j = 0; j < LANES; j++) few[j] = (neutral);                                       \
-      memcpy(few, p, (size_t)n * sizeof(T));                                                    \
+      REST_BEGIN(few, p, n, T, neutral)                                                         \
       KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) {                                        \
-        const V x = *(const loose *)(few + v * WIDTH);                                          \
+        const V x = REST(s, few, p, n, v, V, loose, neutral);                                   \
         acc[v] = EXTREME_OF(op, s, V, I, than, acc[v], x);                                      \
         nan |= (I)(x != x);                                                                     \
       }                                                                                         \
