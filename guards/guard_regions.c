@@ -415,10 +415,21 @@ static void add_group(finder *f, kiln_node *group) {
 
 /* -- Checks that the guard decides -- */
 
+/* Whether it does nothing but raise: the fallback asks checks where the region begins, before what
+ * stood between, which must not see what they write. */
+static bool only_raises(const kiln_node *n) {
+  for (int b = 0; b < n->block_count; b++) {
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) {
+      const bool raises = kiln_node_is(m, KILN_OP_prim_RaiseException);
+      if (!raises && (m->block_count ? !only_raises(m) : m->mark & IS_EFFECT)) return false;
+    }
+  }
+  return true;
+}
 /* if x.dim() != 4: raise. The side that is taken has nothing to do. */
 static bool is_decided(const finder *f, const kiln_node *n) {
   int64_t condition;
-  return kiln_node_is(n, KILN_OP_prim_If) && n->output_count == 0 &&
+  return kiln_node_is(n, KILN_OP_prim_If) && n->output_count == 0 && only_raises(n) &&
          kiln_numbers_find(&f->numbers, kiln_node_input(n, 0), &condition) &&
          !n->blocks[condition ? 0 : 1]->first;
 }

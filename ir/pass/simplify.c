@@ -6,6 +6,8 @@
  * dtype goes only where these are known. So x + 0 stays where x is a float, for which -0 + 0 is 0;
  * so do products of transposed matrices, which are read as they lie; and max(x, dim) whose places
  * nobody wants, for amax may give the other of two zeros. */
+#include <string.h>
+
 #include "ir/internal.h"
 #include "ir/pass/network.h"
 #include "ir/pass/rule.h"
@@ -165,12 +167,24 @@ static bool asks_for_own(const kiln_ir_value *x, const ints *sizes, int most_ope
   }
   return open <= most_open;
 }
+/* Whether a view by x's own sizes has x's strides too: those of one element may be others. */
+static bool keeps_strides(const kiln_ir_value *x) {
+  const kiln_tensor_detail *d = kiln__rule_detail(x);
+  int64_t strides[KILN_MAX_RANK];
+  const bool known = d->has_strides && kiln__shape_static(d->rank, d->strides);
+  for (int i = 0; i < d->rank && !known; i++)
+    if (d->sizes[i] == 1) return false;
+  if (!known) return true;
+  return kiln_strides_view(&(kiln_strided){d->rank, d->sizes, d->strides}, d->rank, d->sizes,
+                           strides) &&
+         memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+}
 /* What is reshaped twice stays: that the first sizes fit is the model's to hear of. */
 static kiln_ir_value *reshape(const kiln__trial *t) {
   kiln_ir_value *x = kiln__rule_input(t, 0);
   ints sizes;
   if (!find_ints(t, kiln__rule_input(t, 1), &sizes)) return NULL;
-  return asks_for_own(x, &sizes, 1) ? or_view(t, x) : NULL;
+  return asks_for_own(x, &sizes, 1) && keeps_strides(x) ? or_view(t, x) : NULL;
 }
 static kiln_ir_value *expand(const kiln__trial *t) {
   ints sizes;
