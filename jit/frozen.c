@@ -14,7 +14,8 @@ typedef struct frozen_object {
 
 typedef struct frozen_flag {
   int object, slot;
-  kiln_ivalue value; /* a bool, an int or None; of a tensor that it is one */
+  kiln_ivalue value; /* a number, a bool or None; of a string and a tensor that it is one */
+  kiln_str text;     /* of a string: what it says */
 } frozen_flag;
 
 struct kiln_frozen {
@@ -85,10 +86,29 @@ static bool is_there(const kiln_class_attribute *a, kiln_ivalue v) {
   return v.tag == KILN_TAG_TENSOR && a->type->kind == KILN_TYPE_OPTIONAL;
 }
 
+/* Whether the model compares it: p < 0. Others may be a host's to turn from call to call, and
+ * kernels take them as they come. */
+static bool decides(const kiln_ir_value *number) {
+  for (const kiln_use *use = number->uses; use; use = use->next) {
+    switch (use->user->op ? (kiln_op_id)use->user->op->id : KILN_OP_prim_Constant) {
+      case KILN_OP_eq_float:
+      case KILN_OP_ne_float:
+      case KILN_OP_lt_float:
+      case KILN_OP_le_float:
+      case KILN_OP_gt_float:
+      case KILN_OP_ge_float: return true;
+      default: break;
+    }
+  }
+  return false;
+}
 /* What code sets differs from call to call. */
-static bool is_flag(const kiln_class_attribute *a, kiln_ivalue v) {
+static bool is_flag(const kiln_node *read, const kiln_class_attribute *a, kiln_ivalue v) {
   if (v.tag == KILN_TAG_BOOL) return true;
   const bool fits = (v.tag == KILN_TAG_INT && a->type->kind == KILN_TYPE_INT) ||
+                    (v.tag == KILN_TAG_FLOAT && a->type->kind == KILN_TYPE_FLOAT &&
+                     decides(kiln_node_output(read, 0))) ||
+                    (v.tag == KILN_TAG_STRING && a->type->kind == KILN_TYPE_STR) ||
                     (v.tag == KILN_TAG_NONE && a->type->kind == KILN_TYPE_OPTIONAL) ||
                     is_there(a, v);
   return fits && !a->is_set;
@@ -104,12 +124,15 @@ static void read_attribute(freezer *f, kiln_node *n) {
   uint64_t key = slot_key(parent, slot);
   kiln_ivalue v = object->slots[slot];
   if (v.tag == KILN_TAG_TENSOR) v.u.i = 0; /* whichever it is */
-  if (is_flag(&object->type->cls->attributes[slot], v)) {
+  if (is_flag(n, &object->type->cls->attributes[slot], v)) {
     kiln_vec_push(f->scratch, &f->reads, n);
     kiln_vec_push(f->scratch, &f->values, v);
     if (kiln_map_find_id(&f->flags_seen, key)) return;
     kiln_map_set_id(&f->flags_seen, key, f);
-    kiln_vec_push(f->scratch, &f->flags, ((frozen_flag){parent, slot, v}));
+    const bool is_text = v.tag == KILN_TAG_STRING;
+    const kiln_str text =
+        is_text ? kiln_arena_str(f->arena, kiln_string_view(v.u.string)) : (kiln_str){0};
+    kiln_vec_push(f->scratch, &f->flags, ((frozen_flag){parent, slot, v, text}));
   } else if (v.tag == KILN_TAG_OBJECT && v.u.object) {
     intptr_t index = (intptr_t)kiln_map_find_id(&f->by_slot, key);
     if (!index) {
@@ -141,10 +164,12 @@ static void replace(freezer *f) {
       read->type = read->type->elems[0];
       continue;
     }
-    const kiln_type *type = kiln_type_basic(v.tag == KILN_TAG_BOOL  ? KILN_TYPE_BOOL
-                                            : v.tag == KILN_TAG_INT ? KILN_TYPE_INT
-                                                                    : KILN_TYPE_NONE);
-    kiln_ir_value *flag = kiln_insert_constant_before(n, v, type);
+    const kiln_type *type = kiln_type_basic(v.tag == KILN_TAG_BOOL     ? KILN_TYPE_BOOL
+                                            : v.tag == KILN_TAG_INT    ? KILN_TYPE_INT
+                                            : v.tag == KILN_TAG_FLOAT  ? KILN_TYPE_FLOAT
+                                            : v.tag == KILN_TAG_STRING ? KILN_TYPE_STR
+                                                                       : KILN_TYPE_NONE);
+    kiln_ir_value *flag = kiln_insert_constant_before(n, kiln_ivalue_retain(v), type);
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
     kiln_node_destroy(n);
   }
@@ -198,7 +223,10 @@ bool kiln__frozen_holds(const kiln_frozen *frozen, kiln_ivalue self) {
     kiln_ivalue v = objects[flag->object]->slots[flag->slot];
     if (v.tag != flag->value.tag) return false;
     if (v.tag == KILN_TAG_BOOL && v.u.b != flag->value.u.b) return false;
-    if (v.tag == KILN_TAG_INT && v.u.i != flag->value.u.i) return false;
+    if ((v.tag == KILN_TAG_INT || v.tag == KILN_TAG_FLOAT) && v.u.i != flag->value.u.i)
+      return false; /* of floats the bits */
+    if (v.tag == KILN_TAG_STRING && !kiln_str_equal(kiln_string_view(v.u.string), flag->text))
+      return false;
   }
   return true;
 }
