@@ -1,6 +1,7 @@
-/* frozen.h: bool attributes of modules (`training` and its like), and ints (the number of heads)
- * and Nones (a bias that is not there) that no code of their class sets, as constants of compiled
- * code; and that an optional tensor is there.
+/* frozen.h: bool attributes of modules (`training` and its like), and ints (the number of heads),
+ * strings (a mode), numbers that the model compares (a probability) and Nones (a bias that is not
+ * there) that no code of their class sets, as constants of compiled code; and that an optional
+ * tensor is there.
  *
  * Scripted layers read their flags at every call, and almost nobody changes them: as constants they
  * decide branches, batch norm becomes pointwise, and x.view(b, t, self.heads, -1) has sizes that
