@@ -91,7 +91,7 @@ static void flip(uint64_t *bits, uint32_t from, uint32_t count) {
     bits[w] ^= mask_of(w, from, count);
 }
 
-/* -- Slabs -- */
+/* -- Workspaces -- */
 
 static size_t struct_bytes(uint32_t units) {
   return sizeof(kiln_workspace) + ((size_t)units + 63) / 64 * sizeof(uint64_t);
@@ -186,7 +186,7 @@ static int by_falling_bytes(const void *a, const void *b) {
   if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
   return x->number < y->number ? -1 : x->number > y->number;
 }
-/* The greatest blocks that came back, up to KILN_MEMORY_PLAN_MOST, in the order of the run. */
+/* The greatest blocks that came back, up to KILN_MEMORY_PLAN_MOST. */
 static int choose(const record *rec, int asked, candidate *chosen) {
   int count = 0;
   for (int i = 0; i < asked; i++)
@@ -195,7 +195,7 @@ static int choose(const record *rec, int asked, candidate *chosen) {
   return count < KILN_MEMORY_PLAN_MOST ? count : KILN_MEMORY_PLAN_MOST;
 }
 
-/* Of blocks in the order of what was lent last: the most bytes that are lent at once. */
+/* The most bytes that are lent at once. */
 static size_t least_bytes(const kiln_workspace_block *blocks, int count, uint32_t clock,
                           int64_t *changes) {
   memset(changes, 0, sizeof *changes * ((size_t)clock + 1));

@@ -204,14 +204,30 @@ static int pop_candidate(partition *p) {
   return top;
 }
 
-/* It computes each element of several in a window, or of all of an image, or joins images: alone it
- * is a group, which reads images as they lie. */
+/* Whether it was made of windows, a few operators before. */
+static bool is_image(const kiln_ir_value *v) {
+  for (int steps = 0; steps < 8; steps++) {
+    const kiln_node *n = v->node;
+    if (!n->op || n->input_count == 0) return false;
+    if (n->op->flags & KILN_OP_WINDOWS) return true;
+    if (n->op->cost != KILN_COST_pointwise && !kiln_node_is(n, KILN_OP_cat) &&
+        !kiln_node_is(n, KILN_OP_prim_ListConstruct))
+      return false;
+    v = kiln_node_input(n, 0);
+  }
+  return false;
+}
+/* It computes each element of several in a window, or of all of an image, or joins channels of
+ * images: alone it is a group, which reads images as they lie. */
 static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
+  int64_t dim;
   const kiln_tensor_detail *image = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   if (n->op->flags & KILN_OP_WINDOWS) return n->op->cost != KILN_COST_heavy;
-  if (kiln_node_is(n, KILN_OP_cat)) return out && out->rank == 4;
+  if (kiln_node_is(n, KILN_OP_cat))
+    return out && out->rank == 4 && kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) &&
+           (dim == 1 || dim == -3) && is_image(kiln_node_input(n, 0));
   return image && image->rank == 4 && kiln_codegen_reduces(n, &mask) && mask == (1 << 2 | 1 << 3);
 }
 
