@@ -27,9 +27,9 @@
 
 #include "base/hash.h"
 #include "base/sanitize.h"
-#include "base/workspace.h"
 #include "base/stripe.h"
 #include "base/thread.h"
+#include "base/workspace.h"
 
 #ifdef KILN_WITH_JEMALLOC
 #include <jemalloc/jemalloc.h>

@@ -15,6 +15,7 @@ enum { KILN_MEMORY_PLAN_MOST = 512 };
 typedef struct kiln_lifetime {
   uint32_t from, to; /* of a clock; it is lent in [from, to) */
   uint32_t size;     /* in units of the caller's, at least 1 */
+  uint32_t number;   /* the caller's own */
   uint32_t at;       /* set: where it lies, in those units */
   uint32_t tried;    /* of the plan's own */
 } kiln_lifetime;

@@ -219,8 +219,10 @@ typedef struct work {
 } work;
 static void fill_plan(plan *p, const record *rec, work *w, int count) {
   for (int i = 0; i < count; i++) {
-    const kiln_workspace_block *b = &rec->blocks[w->chosen[i].number];
-    w->lives[i] = (kiln_lifetime){.from = b->from, .to = b->to, .size = units_of(b->bytes)};
+    const int number = w->chosen[i].number;
+    const kiln_workspace_block *b = &rec->blocks[number];
+    w->lives[i] = (kiln_lifetime){
+        .from = b->from, .to = b->to, .size = units_of(b->bytes), .number = (uint32_t)number};
   }
   p->bytes = (size_t)kiln_memory_plan(w->lives, count) * UNIT;
   uint64_t order = 0;
@@ -229,10 +231,8 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
     order = order_with(order, rec->blocks[i].bytes);
   }
   p->order = order;
-  /* Events have a number each, so a lifetime's first one tells whose it is. */
-  for (int i = 0; i < p->asked; i++) w->changes[rec->blocks[i].from] = i;
   for (int i = 0; i < count; i++) {
-    const int number = (int)w->changes[w->lives[i].from];
+    const uint32_t number = w->lives[i].number;
     p->places[number].at = w->lives[i].at;
     p->blocks[i] = rec->blocks[number];
     p->blocks[i].offset = (size_t)w->lives[i].at * UNIT;

@@ -1,5 +1,6 @@
 """docs/performance*.md: figures between two marks of one, and how a cell of their tables reads."""
 import glob
+import math
 import os
 import statistics
 import time
@@ -9,6 +10,10 @@ DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 def cell(values):
     return "%.3g (%.3g to %.3g)" % (statistics.median(values), min(values), max(values))
+
+
+def geometric_mean(ratios):
+    return math.exp(statistics.fmean(math.log(r) for r in ratios))
 
 
 def median(call, seconds, before=3, least=5):

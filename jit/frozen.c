@@ -164,11 +164,7 @@ static void replace(freezer *f) {
       read->type = read->type->elems[0];
       continue;
     }
-    const kiln_type *type = kiln_type_basic(v.tag == KILN_TAG_BOOL     ? KILN_TYPE_BOOL
-                                            : v.tag == KILN_TAG_INT    ? KILN_TYPE_INT
-                                            : v.tag == KILN_TAG_FLOAT  ? KILN_TYPE_FLOAT
-                                            : v.tag == KILN_TAG_STRING ? KILN_TYPE_STR
-                                                                       : KILN_TYPE_NONE);
+    const kiln_type *type = kiln_ivalue_type(f->graph->types, v);
     kiln_ir_value *flag = kiln_insert_constant_before(n, kiln_ivalue_retain(v), type);
     kiln_ir_value_replace_uses(kiln_node_output(n, 0), flag);
     kiln_node_destroy(n);

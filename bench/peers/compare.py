@@ -12,7 +12,6 @@ docs/performance.md, with --table into that of another machine, and draws plot.p
 import argparse
 import importlib.util
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -172,7 +171,7 @@ def main():
     lines = ["%d thread%s, batch 1, milliseconds: the median of %d rounds, and the rounds' range. "
              "Kiln to the best: %.2f in the geometric mean. torch %s."
              % (args.threads, "s" if args.threads > 1 else "", args.rounds,
-                math.exp(statistics.fmean(math.log(r) for r in ratios.values())),
+                page.geometric_mean(ratios.values()),
                 torch.__version__), "",
              "| model | %s | Kiln to the best | Kiln: load and first call |" % " | ".join(columns),
              "|---" * (len(columns) + 3) + "|"]

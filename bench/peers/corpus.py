@@ -6,11 +6,10 @@ runtimes take turns as in compare.py, whose Python this needs; pinned, say by `t
 into docs/performance.md.
 """
 import argparse
-import math
 import os
 import statistics
+import subprocess
 import sys
-import tarfile
 import warnings
 
 import compare
@@ -20,12 +19,11 @@ ROOT = compare.ROOT
 
 
 def unpack(corpus, folder):
-    """The corpus' folder of models, which may be an archive."""
+    """The corpus' folder of models; its own script unpacks them, once."""
     path = os.path.join(corpus, "models")
     if os.path.isdir(path):
         return path
-    with tarfile.open(os.path.join(corpus, "models.tar.xz")) as archive:
-        archive.extractall(folder, filter="data")
+    subprocess.check_call([os.path.join(corpus, "unpack"), folder], stdout=subprocess.DEVNULL)
     return os.path.join(folder, "models")
 
 
@@ -117,7 +115,7 @@ def main():
               min(statistics.median(f[p]) for p in f if p != "Kiln" and f[p]) for name, f in figures.items()}
     lines = ["%d thread%s, milliseconds: the median of %d rounds, and the rounds' range. Kiln to the best: %.2f in "
              "the geometric mean." % (args.threads, "s" if args.threads > 1 else "", args.rounds,
-                                      math.exp(statistics.fmean(math.log(r) for r in ratios.values()))), "",
+                                      page.geometric_mean(ratios.values())), "",
              "| model | first input | Kiln | ONNX Runtime | OpenVINO | Kiln to the best |", "|---|---|---|---|---|---|"]
     for name, f in figures.items():
         cells = [page.cell(f[c]) if f[c] else "-" for c in ("Kiln", "ONNX Runtime", "OpenVINO")]

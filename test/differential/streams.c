@@ -148,9 +148,7 @@ static const form forms[] = {
     {"aten::embedding", "thxbb", 'c'},
 };
 
-static bool writes(const form *f) {
-  return strchr(f->op, '_') && f->op[strcspn(f->op, ".") - 1] == '_';
-}
+static bool writes(const form *f) { return f->op[strcspn(f->op, ".") - 1] == '_'; }
 
 static kiln_value *number(program *p, char take, const variable *first) {
   kiln_value *v = NULL, *item = NULL;

@@ -34,7 +34,7 @@ static void check_places(const kiln_lifetime *blocks, int count, uint32_t all) {
 
 static void blocks_that_follow_share_a_place(void **state) {
   (void)state;
-  kiln_lifetime blocks[] = {{0, 4, 3, 9, 9}, {1, 2, 2, 9, 9}, {3, 5, 2, 9, 9}};
+  kiln_lifetime blocks[] = {{0, 4, 3, 0, 9, 9}, {1, 2, 2, 1, 9, 9}, {3, 5, 2, 2, 9, 9}};
   assert_int_equal(kiln_memory_plan(blocks, 3), 5);
   check_places(blocks, 3, 5);
   assert_int_equal(kiln_memory_plan(NULL, 0), 0);
@@ -47,7 +47,7 @@ static void random_blocks_never_meet(void **state) {
     const int count = trial == 0 ? KILN_MEMORY_PLAN_MOST : (int)below(60);
     for (int i = 0; i < count; i++) {
       const uint32_t from = below(100);
-      blocks[i] = (kiln_lifetime){from, from + 1 + below(20), 1 + below(1000), 0, 0};
+      blocks[i] = (kiln_lifetime){from, from + 1 + below(20), 1 + below(1000), 0, 0, 0};
     }
     check_places(blocks, count, kiln_memory_plan(blocks, count));
   }
