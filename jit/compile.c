@@ -94,9 +94,7 @@ static void name_site(kiln_compile_job *j, const kiln_graph *graph) {
   char hex[33];
   kiln_digest_format(kiln_profile_digest(graph, j->scratch), hex);
   kiln_arena_reset(j->scratch);
-  const kiln_function *function = j->ex->root->function;
-  j->site = kiln_arena_printf(j->arena, "%s#%.16s",
-                              function ? function->qualname : j->ex->callable.name, hex);
+  j->site = kiln_arena_printf(j->arena, "%s#%.16s", j->ex->root->callable.name, hex);
 }
 
 /* A region or a fork; its maker fills in the source. */

@@ -1,6 +1,8 @@
 /* compile_job.c: running compile jobs, and what is told of them. */
 #include "jit/compile_job.h"
 
+#include <stdio.h>
+
 enum { MAX_REFUSALS = 4096 };
 
 /* -- Refusals -- */
@@ -82,14 +84,16 @@ DEFINE_APPEND(kiln_groups_append, kiln_group_list)
 
 static kiln_group_slot *add_slot(kiln_jit *jit, kiln_executor *root) {
   const kiln_function *function = root->function;
+  char setting[16] = "";
+  if (root->setting > 0) (void)snprintf(setting, sizeof setting, "@%d", root->setting + 1);
   kiln_cleanup unlocking;
   kiln_status *status = kiln_job_lock_take(&jit->lock, NULL);
   if (status) kiln_scope_fail(status);
   kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
   kiln_group_slot *slot = KILN_NEW(jit->arena, kiln_group_slot);
   slot->name = kiln_arena_printf(
-      jit->arena, KILN_STR_FMT "/TensorExprGroup_%d",
-      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)),
+      jit->arena, KILN_STR_FMT "%s/TensorExprGroup_%d",
+      KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)), setting,
       root->slots.count);
   kiln_vec_push(jit->arena, &root->slots, slot);
   slot->runs = kiln_counter_book_new(&jit->book, 1);

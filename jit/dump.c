@@ -239,14 +239,14 @@ static kiln_status *print_frontend(dump *d) {
                                KILN_STR_ARG(d->site));
 }
 
-static kiln_status *no_site(const dump *d, const kiln_executor *root) {
+static kiln_status *no_site(const dump *d) {
   kiln_text names = kiln_text_in(d->printer.text->arena);
   for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
-    if (((const kiln_executor *)g->site)->root != root) continue;
+    if (((const kiln_executor *)g->site)->root->function != d->function) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);
   }
   for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
-    if (ex->root != root || !ex->site) continue;
+    if (ex->root->function != d->function || !ex->site) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", ex->site);
   }
   return KILN_ERROR(KILN_NOT_FOUND, "no group or region '" KILN_STR_FMT "' in %s" KILN_STR_FMT,
@@ -256,20 +256,20 @@ static kiln_status *no_site(const dump *d, const kiln_executor *root) {
 
 static kiln_status *print_all(dump *d) {
   if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
-  const kiln_executor *root = NULL;
-  for (const kiln_executor *ex = d->printer.jit->executors.first; ex && !root; ex = ex->next) {
-    if (ex->function == d->function) root = ex;
+  bool called = false;
+  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
+    if (ex->function != d->function) continue; /* one for each setting of the flags */
+    called = true;
+    if (ex->setting > 0 && d->site.len == 0 && !d->printer.dot)
+      kiln_text_printf(d->printer.text, "; %s: for flags that were changed\n", ex->callable.name);
+    if (kiln__is_of_groups(d->stage)) {
+      KILN_TRY(print_groups(d, ex));
+    } else {
+      KILN_TRY(print_executors(d, ex));
+    }
   }
-  if (!root) {
-    kiln_text_printf(d->printer.text, "; %s: not called yet\n", d->function->qualname);
-    return NULL;
-  }
-  if (kiln__is_of_groups(d->stage)) {
-    KILN_TRY(print_groups(d, root));
-  } else {
-    KILN_TRY(print_executors(d, root));
-  }
-  return d->found || !d->site.len ? NULL : no_site(d, root);
+  if (!called) kiln_text_printf(d->printer.text, "; %s: not called yet\n", d->function->qualname);
+  return d->found || !d->site.len || !called ? NULL : no_site(d);
 }
 
 kiln_status *kiln_jit_dump(kiln_jit *jit, kiln_function *function, kiln_jit_stage stage,

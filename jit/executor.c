@@ -335,7 +335,8 @@ static kiln_status *advance(request *q) {
 
 /* -- The callable -- */
 
-/* The object that a method is called on has the flags that its plans were made for. */
+/* The object that a method is called on has the flags that its plans were made for. Its first job
+ * finds out which they are, so before it any may do. */
 static bool flags_hold(const kiln_executor *ex, const kiln_ivalue *args, int arg_count) {
   const kiln_frozen *frozen = __atomic_load_n(&ex->frozen, __ATOMIC_ACQUIRE);
   return !frozen || (arg_count > 0 && kiln__frozen_holds(frozen, args[0]));
@@ -349,10 +350,9 @@ static kiln_status *make_plain(request *q) {
   return NULL;
 }
 
+/* Without a plan where another thread has made `ex` for other flags than the caller's. */
 static kiln_status *make_level(request *q) {
-  if (flags_hold(q->ex, q->args, q->arg_count)) return advance(q);
-  kiln__jit_refuse(q->ex, KILN_REASON_flags_changed, "");
-  return make_plain(q);
+  return flags_hold(q->ex, q->args, q->arg_count) ? advance(q) : NULL;
 }
 
 /* A job that ran out of its budget is noted on the executor. */
@@ -413,6 +413,18 @@ static kiln_status *get_plain(request *q, const kiln_plan **out_plan) {
   return status;
 }
 
+static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
+                             int arg_count, const kiln_plan **out_plan);
+
+/* The plan for flags that are not those of q's executor. */
+static kiln_status *get_other(request *q, const kiln_plan **out_plan) {
+  kiln_executor *other = __atomic_load_n(&q->ex->other, __ATOMIC_ACQUIRE);
+  if (!other) KILN_TRY(kiln__jit_other(q->ex, &other));
+  if (other) return get_plan(&other->callable, q->call, q->args, q->arg_count, out_plan);
+  kiln__jit_refuse(q->ex, KILN_REASON_flags_changed, "");
+  return get_plain(q, out_plan);
+}
+
 /* Its own function: the frame of a request is large. */
 static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_call *call,
                                                         const kiln_ivalue *args, int arg_count,
@@ -420,11 +432,13 @@ static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_
   request q = {
       .ex = ex, .call = call, .args = args, .arg_count = arg_count, .plain = kiln__compile_plain};
   if (plain) return get_plain(&q, out_plan);
+  if (!flags_hold(ex, args, arg_count)) return get_other(&q, out_plan);
   kiln_status *status = run_locked(&q, false, make_level);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
     return get_plain(&q, out_plan);
   }
+  if (!status && !q.plan) return get_other(&q, out_plan);
   *out_plan = q.plan;
   return status;
 }
@@ -437,12 +451,11 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   kiln_variant *v = plain ? NULL : find_variant(ex, call, args, arg_count);
   if (v && !v->guard && kiln__renewal_wants(ex, call)) v = NULL;
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
-    if (flags_hold(ex, args, arg_count)) {
-      count_dispatch(call, ex, v);
-      *out_plan = v->plan;
-      return NULL;
-    }
-    plain = true;
+    if (!flags_hold(ex, args, arg_count))
+      return make_plan(ex, call, args, arg_count, false, out_plan);
+    count_dispatch(call, ex, v);
+    *out_plan = v->plan;
+    return NULL;
   }
   plain = plain || __atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE);
   const kiln_variant *made = plain ? __atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE) : NULL;

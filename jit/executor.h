@@ -45,8 +45,13 @@
  * was in, the call goes on in the plan of calls without JIT, and a later call tries again,
  * KILN__MAX_TRIES times in all. The kernels that it made are in the context's cache.
  *
- * Flags of modules are constants in all these plans (jit/frozen.h); a call on an object whose flags
- * differ gets the plan of calls without JIT. A compile failure is never a run failure. */
+ * Settings. Flags of modules are constants in all these plans (jit/frozen.h). A call on an object
+ * whose flags differ goes on to the method's next root executor, `other`, which was made for others
+ * and is profiled and specialised like the first; behind KILN__MAX_SETTINGS of them it gets the
+ * plan of calls without JIT. After model.train() the second root compiles, after model.eval() the
+ * first one serves again.
+ *
+ * A compile failure is never a run failure. */
 #pragma once
 
 #include "base/job_lock.h"
@@ -124,12 +129,14 @@ typedef struct kiln_executor {
   int group_count;                   /* of a root's groups; their slots: */
   KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
   const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */
-  kiln_program source;       /* what levels start from; a root's is made at its first call */
-  const char *site;          /* lasting name: method#digest; written under the jit's lock as well */
-  kiln_variant *building;    /* of the level being profiled; likewise */
-  kiln_frozen *frozen;       /* atomic: what its plans take for granted, or NULL */
-  kiln_variant *variants;    /* atomic; in order of depth */
-  const kiln_variant *plain; /* atomic: has the plan for calls without JIT */
+  kiln_program source;    /* what levels start from; a root's is made at its first call */
+  const char *site;       /* lasting name: method#digest; written under the jit's lock as well */
+  kiln_variant *building; /* of the level being profiled; likewise */
+  kiln_frozen *frozen;    /* atomic: what its plans take for granted, or NULL */
+  struct kiln_executor *other; /* atomic: a root's: of the same method, for other flags */
+  int setting;                 /* a root's: how many there were before it */
+  kiln_variant *variants;      /* atomic; in order of depth */
+  const kiln_variant *plain;   /* atomic: has the plan for calls without JIT */
   bool given_up;     /* atomic: after too many tries, `plain` serves where no variant does */
   uint16_t hints[8]; /* atomic: places of variants, by hash of the input types */
 
@@ -201,6 +208,8 @@ kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_exec
 void kiln__executor_deinit(kiln_executor *executor);
 void kiln__variant_deinit(kiln_variant *variant);
 
+enum { KILN__MAX_SETTINGS = 4 }; /* of the flags that a method's roots are made for */
+
 /* -- renewal.c -- */
 
 /* The executor's last level is used up, and what serves the rest is published. */
@@ -220,6 +229,9 @@ void kiln__variant_retire(kiln_executor *executor, kiln_variant *variant);
 
 /* -- jit.c -- */
 
+/* The root that serves calls of other flags than `root`, made if there is none; NULL: there are
+ * enough of them. */
+kiln_status *kiln__jit_other(kiln_executor *root, kiln_executor **out_other);
 void kiln__jit_give_lock(void *jit);
 /* Whether a place has warned; in a scope, for as long as the jit lives. */
 bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range);

@@ -6,7 +6,7 @@
  * Scripted layers read their flags at every call, and almost nobody changes them: as constants they
  * decide branches, batch norm becomes pointwise, and x.view(b, t, self.heads, -1) has sizes that
  * are known. What was assumed is compared with the caller's object before every call; a caller
- * whose flags differ gets the plain interpreter. Not for KILN_COMPAT=torch. */
+ * whose flags differ has plans of its own (jit/executor.h). Not for KILN_COMPAT=torch. */
 #pragma once
 
 #include "ir/ir.h"

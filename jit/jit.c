@@ -73,11 +73,15 @@ void kiln_jit_destroy(kiln_jit *jit) {
 
 void kiln__jit_give_lock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }
 
-static kiln_status *make_callable(kiln_jit *jit, kiln_function *function) {
-  kiln_executor *ex = kiln__executor_create(jit, jit->arena, NULL, function->qualname);
+static kiln_executor *make_root(kiln_jit *jit, kiln_function *function, const char *name) {
+  kiln_executor *ex = kiln__executor_create(jit, jit->arena, NULL, name);
   ex->function = function;
   ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
   kiln__executors_append(&jit->executors, (kiln_executor_list){ex, ex});
+  return ex;
+}
+static kiln_status *make_callable(kiln_jit *jit, kiln_function *function) {
+  const kiln_executor *ex = make_root(jit, function, function->qualname);
   __atomic_store_n(&function->callable, &ex->callable, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -93,6 +97,28 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
   if (!function->callable) status = try_callable(jit, function);
   kiln_job_lock_give(&jit->lock);
   *out = function->callable;
+  return status;
+}
+
+static kiln_status *make_other(kiln_executor *root) {
+  const int setting = root->setting + 1;
+  const char *name =
+      kiln_arena_printf(root->jit->arena, "%s@%d", root->function->qualname, setting + 1);
+  kiln_executor *other = make_root(root->jit, root->function, name);
+  other->setting = setting;
+  __atomic_store_n(&root->other, other, __ATOMIC_RELEASE);
+  return NULL;
+}
+static kiln_status *try_other(kiln_executor *root) { KILN_PROTECT(make_other(root)); }
+
+kiln_status *kiln__jit_other(kiln_executor *root, kiln_executor **out_other) {
+  kiln_status *status = NULL;
+  *out_other = NULL;
+  if (root->setting + 1 >= KILN__MAX_SETTINGS) return NULL;
+  KILN_TRY(kiln_job_lock_take(&root->jit->lock, kiln_budget_current()));
+  if (!root->other) status = try_other(root);
+  kiln_job_lock_give(&root->jit->lock);
+  *out_other = root->other;
   return status;
 }
 

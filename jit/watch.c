@@ -45,10 +45,9 @@ static void name_instr(const kiln_plan *plan, const kiln_instr *in, kiln_jit_tim
 
 static void tell_times(const time_job *job, const kiln_executor *ex, int depth,
                        const kiln_plan *plan) {
-  const kiln_function *function = ex->root->function;
   for (int i = 0; plan && plan->times && i < plan->code_count; i++) {
     const kiln_instr_time *t = &plan->times[i];
-    kiln_jit_time_row row = {.function = function ? function->qualname : ex->root->callable.name,
+    kiln_jit_time_row row = {.function = ex->root->callable.name,
                              .depth = depth,
                              .ns = __atomic_load_n(&t->ns, __ATOMIC_RELAXED),
                              .count = __atomic_load_n(&t->count, __ATOMIC_RELAXED),
