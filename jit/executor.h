@@ -55,7 +55,7 @@
 #pragma once
 
 #include "base/job_lock.h"
-#include "jit/epoch.h"
+#include "base/epoch.h"
 #include "jit/frozen.h"
 #include "jit/groups.h"
 #include "jit/jit.h"

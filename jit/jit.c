@@ -146,9 +146,12 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   const kiln_counter_page *page = call->tally.page;
   uint64_t ticket = kiln_epoch_enter(&jit->epoch, page ? page->stripe : 0);
   kiln_budget **place = kiln_budget_place(), *outer = *place;
+  kiln_epoch *outer_epoch = call->epoch;
   *place = &call->budget;
+  call->epoch = &jit->epoch;
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
   *place = outer;
+  call->epoch = outer_epoch;
   kiln_epoch_leave(&jit->epoch, ticket);
   if (__builtin_expect(call->unserved_since != 0, 0)) {
     const uint64_t ns = kiln_now_ns() - call->unserved_since;

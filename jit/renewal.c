@@ -17,7 +17,7 @@
  * The new variant takes the old one's place in the list, its depth, and its counters; what it is
  * made of is what the deepest level of the strategy says, with the history of all variants, the one
  * that goes included. Names of its groups are used again too, so that nothing grows. The old one is
- * freed when no run has it (jit/epoch.h). Not under KILN_COMPAT=torch, and only where all variants
+ * freed when no run has it (base/epoch.h). Not under KILN_COMPAT=torch, and only where all variants
  * are guarded in front of their plans: others have regions of their own inside, which renew
  * themselves. A first variant may be such a one, down to twice the strategy's depth. */
 #include "jit/compile_job.h"

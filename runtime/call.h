@@ -21,7 +21,8 @@ typedef struct kiln_call {
   uint32_t recursion;               /* nested calls that count: runtime/interp.c */
   const struct kiln_kernel *kernel; /* being run, and its arguments: kiln_kernel_run sets both */
   int arg_count;
-  const uint32_t *facts; /* of the memory: kiln_mem_facts */
+  const uint32_t *facts;    /* of the memory: kiln_mem_facts */
+  struct kiln_epoch *epoch; /* that its runs of plans are in: base/epoch.h; NULL: none */
   bool grad_mode;
   bool jit;                        /* profile and use specialised plans */
   bool plans_memory;               /* base/workspace.h: in runs that begin from here on */

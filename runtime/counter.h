@@ -15,7 +15,7 @@
 typedef struct kiln_counter_page {
   struct kiln_counter_page *next; /* of the book */
   uint32_t capacity;
-  uint32_t stripe;   /* for what threads of a model keep apart besides (jit/epoch.h) */
+  uint32_t stripe;   /* for what threads of a model keep apart besides (base/epoch.h) */
   uint64_t counts[]; /* atomic, relaxed; one writer */
 } kiln_counter_page;
 

@@ -42,7 +42,8 @@ kiln_status *kiln__interp_kept(kiln_call *call, kiln_frame *f, const kiln_instr 
     KILN_TRY(compute(call, op, f->args, n, outs, out_count));
     empty_owners(call, f, owners, out_count);
     for (int i = 0; i < out_count; i++) kiln__frame_write(call, f, owners[i], outs[i]);
-    if (!call->grad_mode) kiln_kept_offer(call->env->mem, op->slot, f->args, n, outs, out_count);
+    if (!call->grad_mode)
+      kiln_kept_offer(call->env->mem, call->epoch, op->slot, f->args, n, outs, out_count);
     kept = outs;
   }
   for (int i = 0; i < out_count; i++) put(f, results[i], &kept[i]);

@@ -11,24 +11,32 @@ typedef struct argument {
   const int64_t *dims; /* sizes and strides */
 } argument;
 
-typedef struct kiln__kept {
+typedef struct record {
+  kiln_recalled entry; /* first */
   kiln_mem *mem;
   size_t bytes; /* of this block */
   int count, out_count;
   kiln_ivalue *outs; /* owned */
   argument args[];
-} kiln__kept;
+} record;
 
-static void destroy(kiln__kept *k) {
+static void destroy(void *entry) {
+  record *k = entry;
   for (int i = 0; i < k->count; i++) kiln_memory_release(&k->args[i].memory);
   for (int i = 0; i < k->out_count; i++) kiln_ivalue_release(k->outs[i]);
   kiln_mem_free(k->mem, k, k->bytes);
 }
 
-void kiln_kept_slot_release(kiln_kept_slot *slot) {
-  if (slot->kept) destroy(slot->kept);
-  slot->kept = NULL;
+static bool is_stale(const kiln_recalled *entry) {
+  const record *k = (const record *)entry;
+  for (int i = 0; i < k->count; i++)
+    if (kiln_memory_is_stale(&k->args[i].memory)) return true;
+  return false;
 }
+
+static const kiln_recall_kind kind = {is_stale, destroy};
+
+void kiln_kept_slot_release(kiln_kept_slot *slot) { kiln_recall_release(&slot->records, &kind); }
 
 static size_t dims_bytes(const kiln_tensor *t) {
   return 2 * sizeof(int64_t) * (size_t)kiln_tensor_rank(t);
@@ -42,27 +50,36 @@ static bool is_as_it_was(const argument *was, kiln_ivalue v) {
          memcmp(t->dims, was->dims, dims_bytes(t)) == 0;
 }
 
-const kiln_ivalue *kiln_kept_find(const kiln_kept_slot *slot, const kiln_ivalue *args, int count) {
-  const kiln__kept *k = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
-  if (!k || k->count != count) return NULL;
+static bool is_of(const record *k, const kiln_ivalue *args, int count) {
+  if (k->count != count) return false;
   for (int i = 0; i < count; i++)
-    if (!is_as_it_was(&k->args[i], args[i])) return NULL;
-  return k->outs;
+    if (!is_as_it_was(&k->args[i], args[i])) return false;
+  return true;
+}
+
+const kiln_ivalue *kiln_kept_find(const kiln_kept_slot *slot, const kiln_ivalue *args, int count) {
+  for (kiln_recalled *e = kiln_recall_first(&slot->records); e; e = kiln_recall_next(e)) {
+    const record *k = (const record *)e;
+    if (!is_of(k, args, count)) continue;
+    kiln_recall_found(e);
+    return k->outs;
+  }
+  return NULL;
 }
 
 static bool may_keep(kiln_ivalue v) {
   return v.tag != KILN_TAG_TENSOR || (!v.u.tensor->sides && kiln_memory_can_hold(v.u.tensor));
 }
 
-static kiln__kept *create(kiln_mem *mem, const kiln_ivalue *args, int count,
-                          const kiln_ivalue *outs, int out_count) {
-  size_t bytes = sizeof(kiln__kept) + (size_t)count * sizeof(argument) +
-                 (size_t)out_count * sizeof(kiln_ivalue);
+static record *create(kiln_mem *mem, const kiln_ivalue *args, int count, const kiln_ivalue *outs,
+                      int out_count) {
+  size_t bytes =
+      sizeof(record) + (size_t)count * sizeof(argument) + (size_t)out_count * sizeof(kiln_ivalue);
   for (int i = 0; i < count; i++)
     if (args[i].tag == KILN_TAG_TENSOR) bytes += dims_bytes(args[i].u.tensor);
-  kiln__kept *k = kiln_mem_alloc_zero(mem, bytes);
+  record *k = kiln_mem_alloc_zero(mem, bytes);
   if (!k) return NULL;
-  *k = (kiln__kept){.mem = mem, .bytes = bytes, .count = count, .out_count = out_count};
+  *k = (record){.mem = mem, .bytes = bytes, .count = count, .out_count = out_count};
   k->outs = (kiln_ivalue *)(void *)(k->args + count);
   int64_t *dims = (int64_t *)(void *)(k->outs + out_count);
   for (int i = 0; i < out_count; i++) k->outs[i] = kiln_ivalue_retain(outs[i]);
@@ -80,14 +97,18 @@ static kiln__kept *create(kiln_mem *mem, const kiln_ivalue *args, int count,
   return k;
 }
 
-void kiln_kept_offer(kiln_mem *mem, kiln_kept_slot *slot, const kiln_ivalue *args, int count,
-                     const kiln_ivalue *outs, int out_count) {
-  kiln__kept *none = NULL;
-  if (__atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE)) return;
+/* Of the first tensor; 0: there is none. */
+static uint64_t id_of(const kiln_ivalue *args, int count) {
+  for (int i = 0; i < count; i++)
+    if (args[i].tag == KILN_TAG_TENSOR) return kiln_memory_id(args[i].u.tensor);
+  return 0;
+}
+
+void kiln_kept_offer(kiln_mem *mem, kiln_epoch *epoch, kiln_kept_slot *slot,
+                     const kiln_ivalue *args, int count, const kiln_ivalue *outs, int out_count) {
   for (int i = 0; i < count; i++)
     if (!may_keep(args[i])) return;
-  kiln__kept *k = create(mem, args, count, outs, out_count);
-  if (k && !__atomic_compare_exchange_n(&slot->kept, &none, k, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_ACQUIRE))
-    destroy(k);
+  if (!kiln_recall_wants(&slot->records, id_of(args, count), epoch)) return;
+  record *k = create(mem, args, count, outs, out_count);
+  if (k && !kiln_recall_add(&slot->records, &kind, epoch, &k->entry)) destroy(k);
 }

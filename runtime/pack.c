@@ -417,25 +417,54 @@ static void release(kiln_pack_store *store, kiln__packed *p) {
   if (last) destroy_packed(store, p);
 }
 
-void kiln_pack_slot_release(kiln_pack_slot *slot) {
-  if (slot->kept) release(slot->store, slot->kept);
-  slot->kept = NULL;
+/* A slot's hold on one of them. */
+typedef struct holding {
+  kiln_recalled entry; /* first */
+  kiln_pack_store *store;
+  kiln__packed *packed; /* retained */
+} holding;
+
+static void destroy_holding(void *entry) {
+  holding *h = entry;
+  kiln_pack_store *store = h->store;
+  release(store, h->packed);
+  kiln_mem_free(store->mem, h, sizeof *h);
+}
+static bool is_stale(const kiln_recalled *entry) {
+  return kiln_memory_is_stale(&((const holding *)entry)->packed->from);
+}
+static const kiln_recall_kind kind = {is_stale, destroy_holding};
+
+void kiln_pack_slot_release(kiln_pack_slot *slot) { kiln_recall_release(&slot->kept, &kind); }
+
+/* The slot's copy of t; NULL: there is none. */
+static const void *recall(const kiln_pack_slot *slot, const kiln_tensor *t) {
+  for (kiln_recalled *e = kiln_recall_first(&slot->kept); e; e = kiln_recall_next(e)) {
+    const kiln__packed *packed = ((const holding *)e)->packed;
+    if (!kiln_memory_is(&packed->from, t)) continue;
+    kiln_recall_found(e);
+    return packed->copy;
+  }
+  return NULL;
 }
 
-/* Fills an empty slot. */
+/* Adds what the store has, or is given now, to the slot. */
 static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                          kiln_tensor *t, size_t bytes) {
   kiln_pack_store *store = slot->store;
-  kiln__packed *p, *none = NULL;
-  KILN_TRY(find(store, pack, t, &p));
-  if (!p) {
-    KILN_TRY(make(call, store, pack, t, bytes, &p));
-    KILN_TRY(add(store, t, &p));
+  holding *h = kiln_mem_alloc_zero(store->mem, sizeof *h);
+  if (!h) return kiln_status_oom();
+  kiln_status *status = find(store, pack, t, &h->packed);
+  if (!status && !h->packed) {
+    status = make(call, store, pack, t, bytes, &h->packed);
+    if (!status) status = add(store, t, &h->packed);
   }
-  if (!__atomic_compare_exchange_n(&slot->kept, &none, p, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
-    release(store, p);
+  if (status) {
+    kiln_mem_free(store->mem, h, sizeof *h);
+    return status;
   }
+  h->store = store;
+  if (!kiln_recall_add(&slot->kept, &kind, call->epoch, &h->entry)) destroy_holding(h);
   return NULL;
 }
 
@@ -443,24 +472,19 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
                             kiln_tensor *t, const void **out_data, void **out_own,
                             size_t *out_bytes) {
   if (pack->of_tensor) slot = NULL; /* the next one may have other sizes */
-  kiln__packed *kept = slot ? __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE) : NULL;
   *out_own = NULL;
-  if (kept && kiln_memory_is(&kept->from, t)) {
-    *out_data = kept->copy;
-    return NULL;
-  }
+  *out_data = slot ? recall(slot, t) : NULL;
+  if (__builtin_expect(*out_data != NULL, 1)) return NULL;
   kiln_kernel_pack same =
       kiln_pack_of(pack, t->numel, kiln_tensor_sizes(t), kiln_tensor_strides(t));
   same.input = 0;
   KILN_TRY(bytes_of(call, &same, out_bytes));
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
-  if (slot && !kept && kiln_memory_can_hold(t)) {
+  if (slot && kiln_memory_can_hold(t) &&
+      kiln_recall_wants(&slot->kept, kiln_memory_id(t), call->epoch)) {
     KILN_TRY(keep(call, slot, &same, t, *out_bytes));
-    kept = __atomic_load_n(&slot->kept, __ATOMIC_ACQUIRE);
-    if (kiln_memory_is(&kept->from, t)) {
-      *out_data = kept->copy;
-      return NULL;
-    }
+    *out_data = recall(slot, t);
+    if (*out_data) return NULL;
   }
   *out_own = kiln_cache_alloc(&call->cache, *out_bytes);
   if (!*out_own) return kiln_status_oom();

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "runtime/call.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/recall.h"
 #include "runtime/tensor.h"
 
 /* Rows whose columns follow those of the row before, without zeros, become columns of one row. */
@@ -32,8 +33,8 @@ void kiln_pack_store_destroy(kiln_pack_store *store);
 /* What a group keeps for one of its inputs; starts without anything kept, and outlives all calls.
  */
 typedef struct kiln_pack_slot {
-  kiln_pack_store *store;    /* borrowed */
-  struct kiln__packed *kept; /* atomic */
+  kiln_pack_store *store; /* borrowed */
+  kiln_recall kept;
 } kiln_pack_slot;
 void kiln_pack_slot_release(kiln_pack_slot *slot);
 

@@ -169,7 +169,7 @@ kiln_status *kiln_storage_make_writable(kiln_storage *s) {
       KILN_TRY(replace_data(s, s->bytes));
     }
   }
-  s->version++;
+  __atomic_store_n(&s->version, s->version + 1, __ATOMIC_RELAXED);
   return NULL;
 }
 
@@ -188,12 +188,23 @@ bool kiln_memory_can_hold(const kiln_tensor *t) {
   return t->storage && (!t->storage->owner || is_lent_for_reading(t->storage));
 }
 
+static void count_hold(kiln_storage *s, int by) {
+  uint16_t was = __atomic_load_n(&s->holds, __ATOMIC_RELAXED), now;
+  do {
+    now = was == UINT16_MAX ? was : (uint16_t)(was + by);
+  } while (
+      !__atomic_compare_exchange_n(&s->holds, &was, now, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
 /* An owner that is held is not alone, so no storage takes its block to write there. */
 kiln_memory kiln_memory_hold(const kiln_tensor *t) {
   kiln_storage *s = t->storage;
   const void *data = kiln_tensor_data(t);
-  if (!is_lent_for_reading(s))
-    return (kiln_memory){.storage = kiln_storage_retain(s), .version = s->version, .data = data};
+  if (!is_lent_for_reading(s)) {
+    (void)kiln_storage_retain(s);
+    count_hold(s, 1);
+    return (kiln_memory){.storage = s, .version = s->version, .data = data};
+  }
   kiln_owner_retain(s->owner);
   return (kiln_memory){.owner = s->owner, .data = data};
 }
@@ -205,6 +216,7 @@ void kiln_memory_give_back(const kiln_memory *memory, size_t bytes) {
 
 void kiln_memory_release(kiln_memory *memory) {
   kiln_owner_release(memory->owner);
+  if (memory->storage) count_hold(memory->storage, -1);
   kiln_storage_release(memory->storage);
   *memory = (kiln_memory){0};
 }

@@ -477,7 +477,7 @@ kiln_status *kiln_tensor_writable_data(kiln_tensor *t, void **out_data) {
   if (__builtin_expect(s->flags & KILN_STORAGE_READ_ONLY, 0)) {
     KILN_TRY(kiln_storage_make_writable(s));
   } else {
-    s->version++;
+    __atomic_store_n(&s->version, s->version + 1, __ATOMIC_RELAXED);
   }
   *out_data = (char *)s->data + (size_t)t->offset * kiln_tensor_item_size(t);
   return NULL;

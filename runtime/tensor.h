@@ -42,8 +42,9 @@ void kiln_owner_release(kiln_owner *owner);
 typedef struct kiln_storage {
   int refs; /* atomic */
   uint32_t flags;
-  uint32_t version;      /* raised by every write */
-  uint32_t block_offset; /* of this struct in its block: not 0 inside a small tensor's block */
+  uint32_t version;      /* atomic: raised by every write */
+  uint16_t block_offset; /* of this struct in its block: not 0 inside a small tensor's block */
+  uint16_t holds;        /* atomic: how many of `refs` are kiln_memory's; UINT16_MAX: unknown */
   void *data;            /* in the device's memory */
   size_t bytes;
   kiln_mem *mem;             /* owns this struct, and data when owner is NULL */
@@ -239,6 +240,18 @@ static inline bool kiln_memory_is(const kiln_memory *memory, const kiln_tensor *
   if (!s || memory->data != kiln_tensor_data(t)) return false;
   return memory->owner ? s->owner == memory->owner && (s->flags & KILN_STORAGE_READ_ONLY)
                        : s == memory->storage && s->version == memory->version;
+}
+/* Of elements that are there no more, or of a storage that nobody else has. */
+static inline bool kiln_memory_is_stale(const kiln_memory *memory) {
+  const kiln_storage *s = memory->storage;
+  if (!s) return false;
+  const int holds = __atomic_load_n(&s->holds, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&s->version, __ATOMIC_RELAXED) != memory->version ||
+         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == holds;
+}
+/* Differs for tensors that begin elsewhere, and after a write. */
+static inline uint64_t kiln_memory_id(const kiln_tensor *t) {
+  return (uint64_t)(uintptr_t)kiln_tensor_data(t) + ((uint64_t)t->storage->version << 48) + 1;
 }
 
 /* -- Side structures -- */

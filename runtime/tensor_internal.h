@@ -10,11 +10,12 @@ enum { KILN__STORAGE_INLINE = 2, KILN__STORAGE_PLANNED = 4 };
 
 static inline void kiln__storage_init(kiln_storage *s, const kiln_device *device, kiln_mem *mem,
                                       void *data, size_t bytes, size_t alloc_size,
-                                      uint32_t block_offset) {
+                                      uint16_t block_offset) {
   s->refs = 1;
   s->flags = alloc_size - block_offset - sizeof *s >= bytes ? KILN__STORAGE_INLINE : 0;
   s->version = 0;
   s->block_offset = block_offset;
+  s->holds = 0;
   s->data = data;
   s->bytes = bytes;
   s->mem = mem;

@@ -62,7 +62,7 @@ SUBJECTS = {
     'jit/compile.c': 6,
     'jit/forks.c': 6,
     'jit/frozen.c': 4,
-    'jit/epoch.c': 5,
+    'base/epoch.c': 5,
     'jit/bytecode*.c': 5,
     'codegen/loop/verify.c': 13,
     'codegen/loop/loop.c': 4,

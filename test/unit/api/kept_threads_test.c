@@ -3,6 +3,7 @@
  * threads that call both. Expected numbers are worked out by hand. */
 #include <pthread.h>
 
+#include "api/internal.h"
 #include "kiln/debug.h"
 #include "kiln/kiln_graph.h"
 #include "test/unit/api/values.h"
@@ -130,6 +131,26 @@ static void attributes_are_set(void **state) {
     set_mean(a, 1, 0);
     assert_true(gives(a, 1, 0, first) && gives(a, 1, 0, first));
   }
+  kiln_instance_release(a);
+  kiln_model_release(model);
+}
+
+/* What is made of weights that were replaced does not pile up. */
+static void settings_do_not_pile_up(void **state) {
+  (void)state;
+  enum { SETTINGS = 40, FULL = 8 };
+  kiln_model *model = make(false);
+  kiln_instance *a;
+  size_t full = 0;
+  assert_ok(kiln_instance_create(model, &a));
+  for (int i = 0; i < WARM; i++) assert_true(gives(a, 1, 0, first));
+  for (int n = 0; n < SETTINGS; n++) {
+    const float mean = (float)n / SETTINGS, want[4] = {2 - 2 * mean, 20, 6 - 2 * mean, 36};
+    set_mean(a, mean, 0);
+    for (int i = 0; i < 2 * WARM; i++) assert_true(gives(a, 1, 0, want));
+    if (n == FULL) full = kiln_mem_bytes(context->env->mem);
+  }
+  assert_int_equal(kiln_mem_bytes(context->env->mem), full);
   kiln_instance_release(a);
   kiln_model_release(model);
 }
@@ -278,8 +299,11 @@ static void threads_call_two_instances(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(instances_have_their_own),   TEST(attributes_are_set),
-      TEST(buffers_are_written),        cmocka_unit_test(norms_have_the_interpreters_bits),
+      TEST(instances_have_their_own),
+      TEST(attributes_are_set),
+      TEST(settings_do_not_pile_up),
+      TEST(buffers_are_written),
+      cmocka_unit_test(norms_have_the_interpreters_bits),
       TEST(threads_call_two_instances),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

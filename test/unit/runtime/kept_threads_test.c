@@ -16,6 +16,14 @@ static kiln_status *parts(kiln_call *call, const kiln_ivalue *args, kiln_ivalue 
   return NULL;
 }
 static const kiln_kernel parts_kernel = {"test::parts", parts, 1, 2, -1, NULL, 0, 0, 0, 0, NULL, 0};
+/* The first argument plus one, and again. */
+static kiln_status *twice(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
+  __atomic_fetch_add(&computed, 1, __ATOMIC_RELAXED);
+  KILN_TRY(increment(call, args, outs));
+  return increment(call, args, outs + 1);
+}
+static const kiln_kernel increment_twice = {"test::twice", twice, 1, 2, -1, NULL, 0, 0, 0, 0,
+                                            NULL,          0};
 static kiln_status *fails(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   KILN_TRY(increment(call, args, outs));
   return KILN_OP_FAIL("it failed");
@@ -102,6 +110,41 @@ static void what_was_written_is_computed(void **state) {
   assert_int_equal(computed, 1 + 3);
   kiln_kept_slot_release(&k.slot);
   kiln_tensor_release(w);
+}
+
+/* Weights that come twice in a row are kept as well, and those that were there before serve again;
+ * what was written or let go is not held. */
+static void weights_that_stay_are_kept(void **state) {
+  fixture *f = *state;
+  keeper k;
+  kiln_epoch epoch;
+  build(&k, &increment_twice);
+  kiln_epoch_init(&epoch, f->env->mem);
+  f->call->epoch = &epoch;
+  kiln_tensor *w = make_tensor(f, 1), *v = make_tensor(f, 1);
+  put(w, 5);
+  put(v, 50);
+  assert_true(run(f, &k, w) == 7);
+  for (int i = 0; i < 4; i++) assert_true(run(f, &k, v) == 52);
+  for (int i = 0; i < 4; i++) assert_true(run(f, &k, w) == 7 && run(f, &k, v) == 52);
+  assert_int_equal(computed, 1 + 2);
+  put(w, 6);
+  for (int i = 0; i < 4; i++) assert_true(run(f, &k, w) == 8);
+  assert_int_equal(computed, 3 + 2);
+  for (int i = 0; i < 8; i++) (void)kiln_epoch_collect(&epoch);
+  const size_t before = kiln_mem_bytes(f->env->mem);
+  for (int i = 0; i < 20; i++) { /* each is written before a third run could find it */
+    put(w, (float)i);
+    assert_true(run(f, &k, w) == (float)(i + 2) && run(f, &k, w) == (float)(i + 2));
+    for (int j = 0; j < 8; j++) (void)kiln_epoch_collect(&epoch);
+  }
+  assert_int_equal(computed, 5 + 2 * 20);
+  assert_int_equal(kiln_mem_bytes(f->env->mem), before);
+  kiln_kept_slot_release(&k.slot);
+  f->call->epoch = NULL;
+  kiln_epoch_deinit(&epoch);
+  kiln_tensor_release(w);
+  kiln_tensor_release(v);
 }
 
 /* The same memory with other sizes, strides or another beginning. */
@@ -196,7 +239,7 @@ static void nothing_is_kept(void **state) {
   f->call->grad_mode = true;
   for (int i = 0; i < 2; i++) assert_true(run(f, &k, v) == 2);
   f->call->grad_mode = false;
-  assert_null(k.slot.kept);
+  assert_null(k.slot.records.first);
   assert_int_equal(computed, 4);
   kiln_storage_release(storage);
   kiln_tensor_release(w);
@@ -212,7 +255,7 @@ static void errors_keep_nothing(void **state) {
   const kiln_ivalue arg = kiln_of_tensor(w);
   kiln_call_begin(f->call, NULL);
   (void)run_bad(f, &k.p, &arg, "it failed");
-  assert_null(k.slot.kept);
+  assert_null(k.slot.records.first);
   kiln_tensor_release(w);
 }
 
@@ -312,6 +355,7 @@ int main(void) {
       TEST(it_is_computed_once),
       TEST(others_are_computed),
       TEST(what_was_written_is_computed),
+      TEST(weights_that_stay_are_kept),
       TEST(other_geometry_is_computed),
       TEST(weights_are_held),
       TEST(instances_share),

@@ -1,5 +1,5 @@
 /* epoch.c: epochs of runs, and what waits to be freed. */
-#include "jit/epoch.h"
+#include "base/epoch.h"
 
 void kiln_epoch_init(kiln_epoch *e, kiln_mem *mem) {
   *e = (kiln_epoch){.mem = mem, .current = 2};

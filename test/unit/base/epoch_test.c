@@ -1,5 +1,5 @@
 /* epoch_test.c: what is retired is freed when no run can hold it, and not before. */
-#include "jit/epoch.h"
+#include "base/epoch.h"
 
 #include <signal.h>
 #include <sys/mman.h>
