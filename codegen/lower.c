@@ -228,6 +228,7 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
       inst = kiln__lower_cast(l, inst, kiln__lower_result_dtype(value->node, value->index));
   }
   if (inst < 0) return -1;
+  kiln_map_set_ptr(&l->met, value->node, value->node);
   memo_entry *m = KILN_NEW(l->arena, memo_entry);
   m->map = *map;
   m->inst = inst;
@@ -545,6 +546,7 @@ static void begin(kiln__lowering *l, kiln_arena *arena, kiln_factor_type factors
   l->joins = kiln_map_in(arena);
   l->products = kiln_map_in(arena);
   l->gathered = kiln_map_in(arena);
+  l->met = kiln_map_in(arena);
 }
 
 /* Whole nests for what is computed between the values. */
@@ -564,7 +566,7 @@ static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int in
     drop_nests(l, 0, shared);
     lower_outputs(l);
   }
-  if (l->reason == KILN_REASON_none) kiln__lower_gathers_are_read(l);
+  if (l->reason == KILN_REASON_none) kiln__lower_look_at_unread(l);
   kiln_dims_listen(l->fn->dims, NULL, NULL);
   kiln__lower_ask(l, inputs, input_count, &wishes);
 }

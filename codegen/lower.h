@@ -127,6 +127,7 @@ struct kiln__lowering {
   kiln_map joins;            /* of nodes: where their arguments begin (lower_join.c) */
   kiln_map products;         /* value -> whether it is made of a product (lower_product.c) */
   kiln_map gathered;         /* nodes whose index is read (lower_gather.c) */
+  kiln_map met;              /* nodes whose elements are read */
   bool channels_last;       /* some output has that layout: convolutions read copies that have it */
   kiln_factor_type factors; /* of contractions */
   bool copied;              /* an input has become a copy: what has read it is lowered again */
@@ -170,8 +171,8 @@ typedef struct kiln__lower_sizes {
 } kiln__lower_sizes;
 kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *value);
 
-/* Refuses where something that is read at an index is wanted, but not its elements. */
-void kiln__lower_gathers_are_read(kiln__lowering *l);
+/* Refuses where what is wanted, but not its elements, may complain: of an index, or of sizes. */
+void kiln__lower_look_at_unread(kiln__lowering *l);
 
 /* -- Index maps -- */
 

@@ -73,27 +73,30 @@ static bool move_with(kiln__lowering *l, const kiln_node *node, const kiln_ir_va
   return kiln__lower_at_index(l, node, value, extent, out);
 }
 
-/* Whether the index of all that makes the value is read; `seen` has values that are known. */
-static bool gathers_of_are_read(kiln__lowering *l, const kiln_ir_value *value, kiln_map *seen) {
+/* Whether nothing complains that makes the value but is not read, as x in fill(x.view(4, -1), 1):
+ * the index of what gathers is read, and other nodes could be lowered. `seen` has values that are
+ * known. */
+static bool unread_holds(kiln__lowering *l, const kiln_ir_value *value, kiln_map *seen) {
   const bool is_list = value->type->kind == KILN_TYPE_LIST;
   if (!is_list && value->type->kind != KILN_TYPE_TENSOR) return true;
   if (kiln_map_find_ptr(&l->buffers, value) || kiln_map_find_ptr(seen, value)) return true;
   kiln_map_set_ptr(seen, value, (void *)(uintptr_t)value);
   const kiln_node *node = value->node;
   const bool gathers = node->op && node->op->flags & KILN_OP_GATHERS;
-  if (gathers && !kiln_map_find_ptr(&l->gathered, node)) return false;
-  for (int i = 0; i < node->input_count; i++) {
-    if (!gathers_of_are_read(l, kiln_node_input(node, i), seen)) return false;
-  }
+  kiln_reason reason = KILN_REASON_none;
+  if (gathers && !kiln_map_find_ptr(&l->gathered, node)) reason = KILN_REASON_index_not_all_read;
+  if (!gathers && !is_list && !kiln_map_find_ptr(&l->met, node))
+    reason = kiln_codegen_can_lower(node);
+  if (reason != KILN_REASON_none) return kiln__lower_refuse(l, reason) == 0;
+  for (int i = 0; i < node->input_count; i++)
+    if (!unread_holds(l, kiln_node_input(node, i), seen)) return false;
   return true;
 }
 
-void kiln__lower_gathers_are_read(kiln__lowering *l) {
+void kiln__lower_look_at_unread(kiln__lowering *l) {
   kiln_map seen = kiln_map_in(l->arena);
-  for (int o = 0; o < l->output_count; o++) {
-    if (!gathers_of_are_read(l, l->outputs[o], &seen))
-      (void)kiln__lower_refuse(l, KILN_REASON_index_not_all_read);
-  }
+  for (int o = 0; o < l->output_count; o++)
+    if (!unread_holds(l, l->outputs[o], &seen)) return;
 }
 
 static int rank_of(const kiln_node *node, int i) {

@@ -250,7 +250,13 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
   if (!v || v->tag != KILN_TAG_LIST) return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const int64_t count = v->u.list->count;
   if (count % 2 || count / 2 > map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
+  const int64_t planes = map->rank - count / 2;
+  const bool strict = how == REFLECT || how == REPLICATE;
+  if (strict && (count == 0 || planes < 1 || planes > 2)) /* channels are left, and a batch */
+    return kiln__lower_refuse(l, KILN_REASON_raises);
   const kiln__lower_sizes sizes = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  for (int d = planes == 2; d < map->rank && strict; d++)
+    if (sizes.sizes[d] == 0) return kiln__lower_refuse(l, KILN_REASON_raises);
   kiln__lower_map *own = kiln__lower_copied(l, map);
   for (int i = 0; i < (int)count / 2; i++) {
     const int d = map->rank - 1 - i;
@@ -259,6 +265,10 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
     /* What is cut off is not wrapped around. */
     if (how == CIRCULAR && (before < 0 || after < 0))
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
+    if (how == CIRCULAR &&
+        !kiln_dims_prove(l->fn->dims, kiln_sum_number(before > after ? before : after),
+                         kiln_sum_of(l->fn->dims, size)))
+      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
     int side = before > 0 ? kiln__lower_side(l, &own->dims[d], before) : 1;
     if (side == 0) return -1;
     if (side < 0 && how == CONSTANT) return padding_value(l, node, value);

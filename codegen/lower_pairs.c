@@ -129,6 +129,13 @@ ROWS_BEGIN(cosine_embedding_loss) {
   if (l->reason != KILN_REASON_none) return;
   kiln__lower_map *at = kiln__lower_copied(l, &rows->kept);
   at->rank = rank - 1;
+  for (int d = 0; d < at->rank; d++) { /* one target may be for all rows */
+    const int64_t size = target->type->detail->sizes[d];
+    if (size == 1) at->dims[d] = (kiln__lower_dim){0};
+    if (size != 1 && size != kiln_node_input(node, 0)->type->detail->sizes[d])
+      (void)kiln__lower_refuse(l, KILN_REASON_types_unknown);
+  }
+  if (l->reason != KILN_REASON_none) return;
   const kiln__lower_map *map = kiln__rows_open(l, node, rows);
   for (int i = 0; i < 2; i++) x[i] = kiln__lower_value(l, kiln_node_input(node, i), map);
   for (int i = 0; i < 3; i++)
@@ -207,7 +214,7 @@ static int margin_ranking(kiln__lowering *l, const kiln_node *node, const int *x
 static int hinge_embedding(kiln__lowering *l, const kiln_node *node, const int *x,
                            kiln_dtype dtype) {
   const int margin = at_least(l, OP2(sub, OP1(neg, x[0]), LIKE(-number(l, node, 2))), dtype, 0);
-  const int zero = OP2(mul, x[0], LIKE(0));
+  const int zero = LIKE(0);
   const int a = SELECT(OP2(ne, x[1], LIKE(1)), margin, zero);
   return OP2(add, a, SELECT(OP2(ne, x[1], LIKE(-1)), x[0], zero));
 }

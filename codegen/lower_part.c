@@ -107,6 +107,39 @@ static int scattered(kiln__lowering *l, const kiln_node *node, const kiln__lower
                    : kiln__lower_value(l, kiln_node_input(node, 1), own);
 }
 
+/* Whether a part has the sizes of self's diagonal of dimensions a and b, for certain. */
+static bool is_diagonal(kiln__lowering *l, const kiln_node *node, int rank, int a, int b,
+                        int64_t offset) {
+  kiln_dims *dims = l->fn->dims;
+  const kiln__lower_sizes self = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  const kiln__lower_sizes part = kiln__lower_sizes_of(l, kiln_node_input(node, 1));
+  kiln_sum down = kiln_sum_of(dims, self.sizes[a]), along = kiln_sum_of(dims, self.sizes[b]);
+  if (offset < 0) down = kiln_sum_plus(down, kiln_sum_number(offset));
+  if (offset > 0) along = kiln_sum_minus(along, kiln_sum_number(offset));
+  if (!kiln_sum_is_natural(dims, kiln_sum_minus(along, down))) {
+    if (!kiln_sum_is_natural(dims, kiln_sum_minus(down, along))) return false;
+    down = along;
+  }
+  int at = 0;
+  for (int d = 0; d < rank; d++)
+    if (d != a && d != b && self.sizes[d] != part.sizes[at++]) return false;
+  return kiln_sum_is_natural(dims, down) && kiln_sum_dim(dims, down) == part.sizes[at];
+}
+
+/* Whether the part has self's sizes but along `dim`, which it may lack; else, with a reason, it may
+ * not, and the operator complain. */
+static bool part_fits(kiln__lowering *l, const kiln_node *node, int rank, int dim, bool lacks) {
+  const kiln__lower_sizes self = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
+  const kiln__lower_sizes part = kiln__lower_sizes_of(l, kiln_node_input(node, 1));
+  for (int d = 0; d < rank; d++) {
+    const kiln_dim a = self.sizes[d], b = part.sizes[d - (lacks && d > dim)];
+    if (d == dim || a == b) continue;
+    const bool numbers = kiln_dim_is_number(a) && kiln_dim_is_number(b);
+    return kiln__lower_refuse(l, numbers ? KILN_REASON_raises : KILN_REASON_dynamic_as_static) == 0;
+  }
+  return true;
+}
+
 /* select_scatter(self, src, dim, index) */
 KILN__LOWER(select_scatter) {
   int64_t index;
@@ -114,6 +147,9 @@ KILN__LOWER(select_scatter) {
   if (!kiln__lower_dimension(l, node, 2, map->rank, &dim) ||
       !kiln__lower_int(l, node, 3, 0, &index))
     return -1;
+  if (rank_of(kiln_node_input(node, 1)) != map->rank - 1)
+    return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!part_fits(l, node, map->rank, dim, true)) return -1;
   const kiln__lower_sizes s = kiln__lower_sizes_of(l, kiln_node_input(node, 0));
   kiln__lower_map *own = kiln__lower_new_map(l, map->rank - 1);
   for (int d = 0; d < own->rank; d++) own->dims[d] = map->dims[d < dim ? d : d + 1];
@@ -122,10 +158,11 @@ KILN__LOWER(select_scatter) {
 /* slice_scatter(self, src, dim, start, end, step): parts of neighbours. */
 KILN__LOWER(slice_scatter) {
   const kiln_tensor_detail *src = kiln_node_input(node, 1)->type->detail;
-  int64_t start, step;
+  int64_t start, stop, step;
   int dim;
   if (!kiln__lower_dimension(l, node, 2, map->rank, &dim) ||
-      !kiln__lower_int(l, node, 3, 0, &start) || !kiln__lower_int(l, node, 5, 1, &step))
+      !kiln__lower_int(l, node, 3, 0, &start) ||
+      !kiln__lower_int(l, node, 4, KILN_DIM_MOST, &stop) || !kiln__lower_int(l, node, 5, 1, &step))
     return -1;
   if (step != 1 || !src || src->rank != map->rank)
     return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
@@ -133,7 +170,11 @@ KILN__LOWER(slice_scatter) {
   const kiln_dim count = kiln__lower_sizes_of(l, kiln_node_input(node, 1)).sizes[dim];
   kiln_dim from = kiln__lower_place(l, size, start);
   if (!kiln_dim_is_known(from) && kiln_dim_is_number(size)) from = 0;
-  if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  kiln_dim to = stop >= KILN_DIM_MOST ? size : kiln__lower_place(l, size, stop);
+  if (kiln_dim_is_number(size) && to > size) to = size;
+  if (!kiln_dim_is_known(from) || kiln_dim_plus(l->fn->dims, from, count) != to)
+    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  if (!part_fits(l, node, map->rank, dim, false)) return -1;
   kiln__lower_map *own = kiln__lower_copied(l, map);
   own->dims[dim] = kiln__lower_moved(l, &map->dims[dim], 0, from);
   return scattered(l, node, map, dim, from, count, own);
@@ -145,6 +186,8 @@ KILN__LOWER(diagonal_scatter) {
   int a, b;
   if (!read_diagonal(l, node, 2, map->rank, &offset, &a, &b)) return -1;
   if (rank_of(src) != map->rank - 1) return kiln__lower_refuse(l, KILN_REASON_raises);
+  if (!is_diagonal(l, node, map->rank, a, b, offset))
+    return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   if (kiln__lower_input_dtype(node, 0) != kiln__lower_input_dtype(node, 1))
     return kiln__lower_refuse(l, KILN_REASON_dtype);
   return diagonal(l, src, self, map, a, b, offset);

@@ -81,6 +81,9 @@ static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_ten
 
 /* The size of a broadcast dimension; false when they do not fit. */
 bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, kiln_dim *out);
+/* One of `count` equal parts of a size, KILN_DIM_UNKNOWN where a size that is known only later may
+ * not have them: then the operator itself must see. False: it has none. */
+bool kiln__shape_part(const kiln_shape_query *q, kiln_dim size, int64_t count, kiln_dim *out_part);
 /* It is no 1, so that what broadcasts with it is it or 1. */
 bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d);
 /* The dimension that two tensors share, as far as one of them tells it; false when both do, and

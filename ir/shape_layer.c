@@ -350,9 +350,7 @@ bool kiln__shape_glu(kiln_shape_query *q) {
   int dim;
   if (!self || !kiln__shape_sized_dim(q, 1, self->rank, &dim)) return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = self->sizes[d];
-  if (kiln_dim_is_number(sizes[dim]) && sizes[dim] % 2) return false;
-  sizes[dim] =
-      kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, kiln_sum_of(q->dims, sizes[dim]), 2));
+  if (!kiln__shape_part(q, sizes[dim], 2, &sizes[dim])) return false;
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_row_major(q, self));
 }
 /* repeat(self, repeats). */
@@ -436,10 +434,9 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
   for (int d = 0; d < self->rank; d++) {
     sizes[d] = self->sizes[d];
     if (d < n) continue;
-    if (known && kiln_dim_is_number(sizes[d]) && d == n && sizes[d] % (r * r)) return false;
-    const kiln_sum size = known ? kiln_sum_of(q->dims, sizes[d]) : (kiln_sum){.known = false};
-    sizes[d] = kiln_sum_dim(q->dims, d == n && known ? kiln_sum_divided(q->dims, size, r * r)
-                                                     : kiln_sum_times(size, known ? r : 1));
+    if (known && d == n && !kiln__shape_part(q, sizes[d], r * r, &sizes[d])) return false;
+    if (known && d > n) sizes[d] = kiln_dim_product(q->dims, sizes[d], r);
+    if (!known) sizes[d] = KILN_DIM_UNKNOWN;
   }
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }
@@ -455,7 +452,7 @@ bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
     if (sizes[d] == 0 || !(sizes[d] == 1 || kiln__shape_is_not_one(q->dims, sizes[d])))
       return false;
     if (d == n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_times(size, r * r));
-    if (d > n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_divided(q->dims, size, r));
+    if (d > n && !kiln__shape_part(q, sizes[d], r, &sizes[d])) return false;
   }
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
 }

@@ -12,6 +12,15 @@ bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d) {
   return kiln_sum_range(dims, kiln_sum_of(dims, d), &least, &most) && (least > 1 || most < 1);
 }
 
+bool kiln__shape_part(const kiln_shape_query *q, kiln_dim size, int64_t count, kiln_dim *out_part) {
+  const kiln_sum part = kiln_sum_divided(q->dims, kiln_sum_of(q->dims, size), count);
+  *out_part = kiln_sum_dim(q->dims, part);
+  if (!kiln_dim_is_known(*out_part) || kiln_dim_product(q->dims, *out_part, count) == size)
+    return true;
+  *out_part = KILN_DIM_UNKNOWN;
+  return !kiln_dim_is_number(size);
+}
+
 bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, kiln_dim *out) {
   if (a == b || b == 1) {
     *out = a;

@@ -39,6 +39,8 @@ static bool decompose(kiln_node *n) {
   kiln_ir_value *bias = kiln_node_input(n, index), *result = kiln_node_output(n, 0);
   if (!is_float(result, &dtype) || !is_float(bias, &bias_dtype) || dtype != bias_dtype)
     return false;
+  /* A bias of linear that is no vector broadcasts to rows that are counted through. */
+  if (index == 2 && bias->type->detail->rank != 1) return false;
   kiln_graph *graph = n->graph;
   kiln_node *add = kiln_node_create_id(graph, KILN_OP_add_Tensor);
   kiln_ir_value *sum = kiln_node_add_output(add, result->type);

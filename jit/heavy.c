@@ -173,7 +173,8 @@ static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *ou
          (t->sizes[last] == 1 || strides[last] == 1);
 }
 
-bool kiln__is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
+/* Whether it lies row by row without gaps, whatever its symbols are. */
+static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
   kiln_dim expected = 1;
   for (int d = t->rank - 1; d >= 0; d--) {
     if (t->sizes[d] != 1 && t->strides[d] != expected) return false;
@@ -211,7 +212,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
     const int last = in_order[x->rank - 1];
     const bool dense = conv ? is_channels_last(kiln_node_input(n, 0)) &&
                                   is_channels_last(kiln_graph_output(body, 0))
-                            : kiln__is_dense(dims, x) && kiln__is_dense(dims, y);
+                            : is_dense(dims, x) && is_dense(dims, y);
     h->blocked.x_row = h->blocked.depth;
     h->blocked.y_row = h->blocked.outputs;
     if (!dense || x->sizes[last] != h->blocked.depth || y->sizes[last] != h->blocked.outputs)

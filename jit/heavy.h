@@ -5,8 +5,6 @@
 #include "codegen/codegen.h"
 #include "runtime/plan.h"
 
-/* Whether it lies row by row without gaps, whatever its symbols are. */
-bool kiln__is_dense(kiln_dims *dims, const kiln_tensor_detail *t);
 /* Whether the group's contraction runs so, and how. `weights`: which inputs nobody writes, a bit
  * each. */
 bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,

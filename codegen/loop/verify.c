@@ -37,6 +37,15 @@ static kiln_status *distance(kiln_dims *dims, int rank, const kiln_dim *sizes,
   return NULL;
 }
 
+/* A map begins in its buffer, and goes forward. */
+static bool is_forward(const nest_check *n, const kiln_loop_inst *inst) {
+  const kiln_dims *dims = n->fn->dims;
+  bool natural = kiln_sum_is_natural(dims, kiln_sum_of(dims, inst->offset));
+  for (int d = 0; d < n->depth && natural; d++)
+    natural = kiln_sum_is_natural(dims, kiln_sum_of(dims, inst->strides[d]));
+  return natural;
+}
+
 /* The last element of the input is in the copy, which lies without gaps, dimensions in any order.
  */
 static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *b) {
@@ -98,7 +107,7 @@ static kiln_status *verify_access(const nest_check *n, int number) {
     KILN_TRY(distance(fn->dims, 1, &check->offset, &inst->imm.step, &reach, &none));
     from = kiln_sum_plus(from, reach);
   }
-  if (empty || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)))
+  if (empty || !is_forward(n, inst) || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(last, from)))
     REFUSE("%%%d reaches outside of b%d", number, inst->index);
   for (int d = is_local ? n->nest->rank : 0; is_store && d < n->depth; d++)
     if (n->extents[d] != 1 && inst->strides[d] == 0)

@@ -102,6 +102,16 @@ static void test_refusals(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     refuse_line(sample, cases[i].line, cases[i].wrong, cases[i].word);
   }
+  /* The last four of s0 elements: of three they would begin before the first. */
+  static const char backwards[] = "kernel {\n"
+                                  "  in b0: f32[s0] [1]\n"
+                                  "  out b1: f32[4] [1]\n"
+                                  "  nest [4] {\n"
+                                  "    %0 = load f32 b0 + 0 [0]\n"
+                                  "    store f32 b1 + 0 [1], %0\n"
+                                  "  }\n"
+                                  "}\n";
+  refuse_line(backwards, "b0 + 0 [0]", "b0 + s0 - 4 [1]", "outside");
   refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index i32 0 [0, 1]", "i64");
   refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index i64 0 [1]", "strides");
   refuse_line(indices, "%1 = index i64 0 [0, 1]", "%1 = index f32 0 [0, 1]", "does not take");
