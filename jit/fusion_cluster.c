@@ -513,6 +513,22 @@ static void refuse_second(kiln_fusion *f, const kiln_fusion_cluster *c) {
   }
 }
 
+static bool reduces(const kiln_node *n) {
+  return n->op->cost == KILN_COST_reduction || kiln__fusion_drops_dims(n);
+}
+
+/* Reductions that may not go together: a long sum in steps that the loops cannot take, a distance
+ * in a running sum. */
+static bool asks_for_trial(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  int rows = 0;
+  bool drops = false;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    rows += reduces(f->nodes[m].node);
+    drops |= kiln__fusion_drops_dims(f->nodes[m].node);
+  }
+  return drops || rows > 1;
+}
+
 /* A group that cannot is to be formed without what changes where elements stand, or without joins,
  * where they are the cause: views have no parts; or without reductions, where their rows may be;
  * then without its product, which a kernel would make slowly. */
@@ -523,14 +539,16 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
     refuse_second(f, c);
     return false;
   }
-  if (!c->rows.product && ((!c->has_maps && !c->rows.unclear) || small)) return true;
+  const bool rows_matter = asks_for_trial(f, c);
+  if (!c->rows.product && ((!c->has_maps && !rows_matter) || small)) return true;
   kiln__fusion_values(f, c, &v);
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count,
       (kiln_factor_type)f->pass->env->flags.matmul, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
-    const bool rows = c->rows.unclear && kiln__fusion_drops_dims(f->nodes[m].node);
+    const bool rows = c->rows.unclear ? kiln__fusion_drops_dims(f->nodes[m].node)
+                                      : !c->has_maps && reduces(f->nodes[m].node);
     const bool product = kiln_codegen_contracts(f->nodes[m].node->op);
     if (!rows && !kiln__fusion_is_map(f->nodes[m].node) && !product) continue;
     if (product_of(f->nodes[m].node) != f->nodes[m].node || (product && c->has_maps)) continue;

@@ -67,19 +67,66 @@ static kiln_ir_value *take_input(kiln_node *group, kiln_ir_value *v) {
   return own;
 }
 
-static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *group, int input) {
-  kiln_graph *body = kiln_node_graph(group, "Subgraph");
+/* The view, of the group's own value, in the place of its input. */
+static void put_view(kiln_pass *pass, kiln_graph *body, const kiln_node *view, int output,
+                     kiln_ir_value *source, kiln_ir_value *input) {
   kiln_node *first = body->top->first;
   kiln_map map = kiln_map_in(pass->scratch);
-  kiln_ir_value *source = kiln_node_input(view, 0), *old = kiln_graph_input(body, input);
-  kiln_map_set_ptr(&map, source, take_input(group, source));
+  kiln_map_set_ptr(&map, kiln_node_input(view, 0), source);
   for (int i = 1; i < view->input_count; i++)
     kiln_node_insert_before(kiln_node_copy(body, kiln_node_input(view, i)->node, &map), first);
   kiln_node *copy = kiln_node_copy(body, view, &map);
   kiln_node_insert_before(copy, first);
-  kiln_ir_value_replace_uses(old, copy->outputs[output]);
+  kiln_ir_value_replace_uses(input, copy->outputs[output]);
+}
+
+static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *group, int input) {
+  kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  kiln_ir_value *source = take_input(group, kiln_node_input(view, 0));
+  put_view(pass, body, view, output, source, kiln_graph_input(body, input));
   kiln_block_remove_input(body->top, input);
   kiln_node_remove_input(group, input);
+}
+
+static bool is_lowered(kiln_pass *pass, const kiln_graph *body) {
+  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
+  kiln_ir_value **values = KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, inputs + outputs + 1);
+  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
+  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
+  return kiln_codegen_can_lower_values(values, inputs, values + inputs, outputs,
+                                       (kiln_factor_type)pass->env->flags.matmul,
+                                       kiln_arena_mem(pass->scratch)) == KILN_REASON_none;
+}
+
+/* Whether the group can still be lowered with the view in it, as a copy of it tells: it may have
+ * been formed without since it could not. */
+static bool takes(kiln_pass *pass, const kiln_node *view, const kiln_node *group) {
+  const kiln_ir_value *from = kiln_node_input(view, 0);
+  kiln_graph *body = kiln_graph_copy(kiln_node_graph(group, "Subgraph"),
+                                     kiln_arena_mem(pass->scratch), pass->graph->types);
+  kiln_cleanup releasing;
+  kiln_ir_value *source = NULL;
+  kiln_graph_defer(body, &releasing);
+  for (int i = 0; i < group->input_count; i++)
+    if (kiln_node_input(group, i) == from) source = kiln_graph_input(body, i);
+  if (!source) source = kiln_graph_add_input(body, NULL, from->type);
+  source->weight = kiln_ir_value_is_weight(from);
+  for (int i = group->input_count - 1; i >= 0; i--) {
+    const kiln_ir_value *v = kiln_node_input(group, i);
+    if (v->node != view) continue;
+    put_view(pass, body, view, v->index, source, kiln_graph_input(body, i));
+    kiln_block_remove_input(body->top, i);
+  }
+  const bool good = is_lowered(pass, body);
+  kiln_scope_undefer(&releasing);
+  kiln_graph_release(body);
+  return good;
+}
+static bool all_take(kiln_pass *pass, const kiln_node *view) {
+  for (int i = 0; i < view->output_count; i++)
+    for (const kiln_use *use = view->outputs[i]->uses; use; use = use->next)
+      if (!takes(pass, view, use->user)) return false;
+  return true;
 }
 
 /* From the end on: a view of a view goes first. */
@@ -88,7 +135,7 @@ static void visit(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->last, *prev; n; n = prev) {
     prev = n->prev;
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
-    if (!all_read_in_place(block, n) || !is_view(pass, n)) continue;
+    if (!all_read_in_place(block, n) || !is_view(pass, n) || !all_take(pass, n)) continue;
     for (int i = 0; i < n->output_count; i++) {
       while (n->outputs[i]->uses)
         sink(pass, n, i, n->outputs[i]->uses->user, n->outputs[i]->uses->index);
