@@ -56,3 +56,7 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
 kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d);
 
 void draw_must(kiln_status *status);
+
+/* Operators that no test draws: what differs from call to call by purpose, reads files or clocks,
+ * writes to the terminal, or shows the sign of a NaN. */
+bool draw_is_excluded(const char *name);

@@ -56,18 +56,6 @@ static kiln_context *create_context(int mode) {
 static trial_op *ops;
 static int op_count;
 
-/* What differs from call to call by purpose, reads files or clocks, writes to the terminal, or
- * shows the sign of a NaN. */
-static bool is_excluded(const char *name) {
-  static const char *const words[] = {
-      "aten::seed", "aten::initial_seed", "time",  "::save", "from_file", "warn", "Print",
-      "signbit",    "copysign",           "prim::"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (strstr(name, words[i])) return true;
-  }
-  return false;
-}
-
 void trial_open(const kiln_limits *limits) {
   call_options.limits = *limits;
   for (int i = 0; i < MODES; i++) contexts[i] = create_context(i);
@@ -78,7 +66,7 @@ void trial_open(const kiln_limits *limits) {
   draw_must(kiln_arena_create(contexts[0]->env->mem, &arena));
   for (int i = 0; i < kiln_registry_count(registry); i++) {
     const kiln_op *op = kiln_registry_at(registry, i);
-    if (!op->kernel.body || !op->schema || is_excluded(op->kernel.name)) continue;
+    if (!op->kernel.body || !op->schema || draw_is_excluded(op->kernel.name)) continue;
     /* Nodes behind it would read what it leaves. */
     if (KILN_MSAN && (op->flags & KILN_OP_UNINITIALISED)) continue;
     trial_op *t = &ops[op_count++];
