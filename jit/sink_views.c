@@ -123,9 +123,14 @@ static bool takes(kiln_pass *pass, const kiln_node *view, const kiln_node *group
   return good;
 }
 static bool all_take(kiln_pass *pass, const kiln_node *view) {
-  for (int i = 0; i < view->output_count; i++)
-    for (const kiln_use *use = view->outputs[i]->uses; use; use = use->next)
+  kiln_map asked = kiln_map_in(pass->scratch);
+  for (int i = 0; i < view->output_count; i++) {
+    for (const kiln_use *use = view->outputs[i]->uses; use; use = use->next) {
+      if (kiln_map_find_ptr(&asked, use->user)) continue;
+      kiln_map_set_ptr(&asked, use->user, use->user);
       if (!takes(pass, view, use->user)) return false;
+    }
+  }
   return true;
 }
 

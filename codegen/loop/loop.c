@@ -1,6 +1,7 @@
 /* loop.c: building loop IR, and facts about it. */
 #include "codegen/loop/loop.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "runtime/pack.h"
@@ -406,13 +407,18 @@ bool kiln_loop_keep(kiln_loop_nest *nest, const bool *keep, kiln_arena *scratch)
 }
 
 void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels) {
-  int open = 0;
+  int open = 0, stored = INT_MAX; /* the first buffer that is: inputs stand before, locals behind */
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->index < stored) stored = inst->index;
+  }
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const kiln_loop_rule rule = kiln_loop_ops[inst->op].rule;
     open += (rule == KILN_LOOP_RULE_OPEN) - (rule == KILN_LOOP_RULE_END);
     const bool inside = open > 0 || rule == KILN_LOOP_RULE_END || kiln_loop_reduces(inst->op);
-    int level = inst->op == KILN_LOOP_store || inside ? nest->rank : 0;
+    const bool in_order = kiln_loop_is_access(inst) && inst->index >= stored; /* behind its store */
+    int level = in_order || inside ? nest->rank : 0;
     if (kiln_loop_has_map(inst)) {
       for (int d = 0; d < nest->rank; d++)
         if (inst->strides[d] != 0 && level < d + 1) level = d + 1;

@@ -279,6 +279,37 @@ static void test_donors(void **unused) {
   }
 }
 
+/* The first of a row's running products: a local is read behind the loop that has written it,
+ * though it moves with no loop; an input that moves with none comes first. */
+static void test_locals_are_read_in_order(void **unused) {
+  (void)unused;
+  static const char text[] = "kernel {\n"
+                             "  in b0: f32[3, 2] [2, 1]\n"
+                             "  in b1: f32[1] [1]\n"
+                             "  out b2: f32[3] [1]\n"
+                             "  local b3: f32[2] [1]\n"
+                             "  nest [3] {\n"
+                             "    %0 = load f32 b1 + 0 [0]\n"
+                             "    scan 2 {\n"
+                             "      %2 = load f32 b0 + 0 [2, 1]\n"
+                             "      %3 = cumprod f32 %2\n"
+                             "      store f32 b3 + 0 [0, 1], %3\n"
+                             "    }\n"
+                             "    %6 = load f32 b3 + 0 [0]\n"
+                             "    %7 = div f32 %6, %0\n"
+                             "    store f32 b2 + 0 [1], %7\n"
+                             "  }\n"
+                             "}\n";
+  fixture f;
+  fixture_open(&f);
+  int levels[16];
+  kiln_loop_levels(parse_loop(&f, text, false, NULL)->nests.data[0], levels);
+  assert_int_equal(levels[0], 0);
+  assert_int_equal(levels[6], 1);
+  assert_int_equal(levels[7], 1);
+  fixture_close(&f);
+}
+
 /* Rows with a gap are not merged. */
 static void test_must_not_collapse(void **unused) {
   (void)unused;
@@ -479,21 +510,14 @@ static void test_symbolic_refusals(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_reads_itself),
-      cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_simplify),
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_donors),
-      cmocka_unit_test(test_donors_of_many),
-      cmocka_unit_test(test_indices),
-      cmocka_unit_test(test_must_not_collapse),
-      cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_symbolic_overlap),
-      cmocka_unit_test(test_symbols),
-      cmocka_unit_test(test_where),
-      cmocka_unit_test(test_symbolic_refusals),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_reads_itself),   cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_simplify),       cmocka_unit_test(test_order),
+      cmocka_unit_test(test_donors),         cmocka_unit_test(test_donors_of_many),
+      cmocka_unit_test(test_indices),        cmocka_unit_test(test_must_not_collapse),
+      cmocka_unit_test(test_overlap),        cmocka_unit_test(test_symbolic_overlap),
+      cmocka_unit_test(test_symbols),        cmocka_unit_test(test_locals_are_read_in_order),
+      cmocka_unit_test(test_where),          cmocka_unit_test(test_symbolic_refusals),
       cmocka_unit_test(test_lack_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
