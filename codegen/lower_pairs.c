@@ -237,11 +237,13 @@ static int poisson_nll(kiln__lowering *l, const kiln_node *node, const int *x, k
   const int term = OP2(add, OP2(sub, OP2(mul, y, OP1(log, y)), y), half);
   return OP2(add, loss, SELECT(OP2(le, y, LIKE(1)), LIKE(0), term));
 }
-/* target, weight, pos_weight: (1 - y) x + (1 + (pos - 1) y) log(1 + e^-x), in double. */
+/* target, weight, pos_weight: (1 - y) x + (1 + (pos - 1) y) log(1 + e^-x), in double, and rounded.
+ */
 static int bce_with_logits(kiln__lowering *l, __attribute__((unused)) const kiln_node *node,
                            const int *in, kiln_dtype result) {
   const kiln_dtype dtype = KILN_DTYPE_F64;
   int wide[MOST];
+  if (result == dtype) return kiln__lower_refuse(l, KILN_REASON_dtype); /* the last bit is libm's */
   for (int i = 0; i < MOST; i++) wide[i] = in[i] < 0 ? -1 : kiln__lower_cast(l, in[i], dtype);
   const int x = wide[0], y = wide[1], zero = LIKE(0), one = LIKE(1);
   int soft = OP1(log1p, OP1(exp, OP1(neg, OP1(abs, x))));
