@@ -153,12 +153,24 @@ ROW_VALUES(cosine_embedding_loss)
 
 /* Of a row of each, broadcast in front: x1 (.., P, M), x2 (.., R, M), p */
 KILN__LOWER(cdist) {
+  enum { MANY = 25 };
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
   kiln__lower_map *own[2];
   kiln__rows rows = {.loops = 1, .mask = (uint64_t)1 << (map->rank - 1)};
   double p;
   int x[2];
   if (!kiln__lower_number(l, node, 2, &p)) return -1;
+  /* Of many rows it is made of a product, and so are its bits (ir/pass/decompose_product.c). */
+  if (p == 2 && !kiln_node_int(node, "whole", 0)) {
+    int64_t mode;
+    bool few = kiln__lower_int(l, node, 3, 0, &mode) && mode != 1;
+    for (int i = 0; i < 2 && few && mode != 2; i++) {
+      const kiln_tensor_detail *t = kiln_node_input(node, i)->type->detail;
+      few = t && t->rank >= 2 && kiln_dim_is_number(t->sizes[t->rank - 2]) &&
+            t->sizes[t->rank - 2] <= MANY;
+    }
+    if (!few) return kiln__lower_refuse(l, KILN_REASON_product_by_kernel);
+  }
   for (int i = 0; i < 2; i++) {
     const kiln_tensor_detail *t = kiln_node_input(node, i)->type->detail;
     if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, i) != dtype)
