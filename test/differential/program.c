@@ -363,11 +363,10 @@ void program_close(void) {
   kiln_context_release(sampler);
 }
 
-/* Arguments by the schema; how many, -1: one of them cannot be drawn. `out` gets what the first
- * tensor is, and whether a result of a branch or loop is among them. */
-static int draw_args(program *p, const any_op *op, kiln_builder_arg *args, kiln_value **values,
-                     variable *out) {
-  draw_arg wanted[MAX_ARGS];
+/* Arguments by the schema, in `wanted`; how many, -1: one of them cannot be drawn. `out` gets what
+ * the first tensor is, and whether a result of a branch or loop is among them. */
+static int draw_args(program *p, const any_op *op, draw_arg *wanted, kiln_builder_arg *args,
+                     kiln_value **values, variable *out) {
   const int count = draw_schema(op->schema, wanted, MAX_ARGS);
   bool any = false;
   for (int i = 0; i < count; i++) {
@@ -450,11 +449,12 @@ static bool choose(program *p, const any_op *op, const kiln_builder_arg *args, i
 
 static bool add_any(program *p) {
   const any_op *op = &ops[draw_below(&p->d, op_count)];
+  draw_arg wanted[MAX_ARGS]; /* whose names the arguments have */
   kiln_builder_arg args[MAX_ARGS] = {{0}};
   kiln_value *values[MAX_ARGS] = {NULL}, *samples[MAX_RESULTS] = {NULL};
   kiln_var results[MAX_RESULTS] = {0};
   variable out = {0};
-  const int count = p->count == MAX_VARS ? -1 : draw_args(p, op, args, values, &out);
+  const int count = p->count == MAX_VARS ? -1 : draw_args(p, op, wanted, args, values, &out);
   bool stay = false;
   if (count >= 0 && p->choice < MAX_CHOICES) {
     choice *c = &p->choices->all[p->choice++];
