@@ -416,12 +416,19 @@ static kiln_status *get_plain(request *q, const kiln_plan **out_plan) {
 static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
                              int arg_count, const kiln_plan **out_plan);
 
+/* Under the lock, like all that is told of an executor. */
+static kiln_status *tell_flags(request *q) {
+  kiln__jit_refuse(q->ex, KILN_REASON_flags_changed, "");
+  return NULL;
+}
+
 /* The plan for flags that are not those of q's executor. */
 static kiln_status *get_other(request *q, const kiln_plan **out_plan) {
   kiln_executor *other = __atomic_load_n(&q->ex->other, __ATOMIC_ACQUIRE);
   if (!other) KILN_TRY(kiln__jit_other(q->ex, &other));
   if (other) return get_plan(&other->callable, q->call, q->args, q->arg_count, out_plan);
-  kiln__jit_refuse(q->ex, KILN_REASON_flags_changed, "");
+  if (!__atomic_load_n(&q->ex->plain, __ATOMIC_ACQUIRE))
+    kiln_status_destroy(run_locked(q, false, tell_flags)); /* or it is not told */
   return get_plain(q, out_plan);
 }
 
