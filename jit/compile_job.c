@@ -1,8 +1,6 @@
 /* compile_job.c: running compile jobs, and what is told of them. */
 #include "jit/compile_job.h"
 
-#include <stdio.h>
-
 enum { MAX_REFUSALS = 4096 };
 
 /* -- Refusals -- */
@@ -84,8 +82,8 @@ DEFINE_APPEND(kiln_groups_append, kiln_group_list)
 
 static kiln_group_slot *add_slot(kiln_jit *jit, kiln_executor *root) {
   const kiln_function *function = root->function;
-  char setting[16] = "";
-  if (root->setting > 0) (void)snprintf(setting, sizeof setting, "@%d", root->setting + 1);
+  /* What its name has behind the function's: "@2". */
+  const char *setting = function ? root->callable.name + strlen(function->qualname) : "";
   kiln_cleanup unlocking;
   kiln_status *status = kiln_job_lock_take(&jit->lock, NULL);
   if (status) kiln_scope_fail(status);

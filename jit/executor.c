@@ -422,30 +422,39 @@ static kiln_status *tell_flags(request *q) {
   return NULL;
 }
 
-/* The plan for flags that are not those of q's executor. */
-static kiln_status *get_other(request *q, const kiln_plan **out_plan) {
-  kiln_executor *other = __atomic_load_n(&q->ex->other, __ATOMIC_ACQUIRE);
-  if (!other) KILN_TRY(kiln__jit_other(q->ex, &other));
-  if (other) return get_plan(&other->callable, q->call, q->args, q->arg_count, out_plan);
-  if (!__atomic_load_n(&q->ex->plain, __ATOMIC_ACQUIRE))
-    kiln_status_destroy(run_locked(q, false, tell_flags)); /* or it is not told */
-  return get_plain(q, out_plan);
+static request request_of(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
+                          int arg_count) {
+  return (request){
+      .ex = ex, .call = call, .args = args, .arg_count = arg_count, .plain = kiln__compile_plain};
 }
 
-/* Its own function: the frame of a request is large. */
+/* The plan for flags that are not those of `ex`. Its own function: the frame of a request is large.
+ */
+static __attribute__((noinline)) kiln_status *get_other(kiln_executor *ex, kiln_call *call,
+                                                        const kiln_ivalue *args, int arg_count,
+                                                        const kiln_plan **out_plan) {
+  kiln_executor *other = __atomic_load_n(&ex->other, __ATOMIC_ACQUIRE);
+  if (!other) KILN_TRY(kiln__jit_other(ex, &other));
+  if (other) return get_plan(&other->callable, call, args, arg_count, out_plan);
+  request q = request_of(ex, call, args, arg_count);
+  if (!__atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE))
+    kiln_status_destroy(run_locked(&q, false, tell_flags)); /* or it is not told */
+  return get_plain(&q, out_plan);
+}
+
+/* The same. */
 static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_call *call,
                                                         const kiln_ivalue *args, int arg_count,
                                                         bool plain, const kiln_plan **out_plan) {
-  request q = {
-      .ex = ex, .call = call, .args = args, .arg_count = arg_count, .plain = kiln__compile_plain};
+  request q = request_of(ex, call, args, arg_count);
   if (plain) return get_plain(&q, out_plan);
-  if (!flags_hold(ex, args, arg_count)) return get_other(&q, out_plan);
+  if (!flags_hold(ex, args, arg_count)) return get_other(ex, call, args, arg_count, out_plan);
   kiln_status *status = run_locked(&q, false, make_level);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
     return get_plain(&q, out_plan);
   }
-  if (!status && !q.plan) return get_other(&q, out_plan);
+  if (!status && !q.plan) return get_other(ex, call, args, arg_count, out_plan);
   *out_plan = q.plan;
   return status;
 }
@@ -458,8 +467,7 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   kiln_variant *v = plain ? NULL : find_variant(ex, call, args, arg_count);
   if (v && !v->guard && kiln__renewal_wants(ex, call)) v = NULL;
   if (__builtin_expect(v != NULL, 1)) { /* what it takes for granted was published before it */
-    if (!flags_hold(ex, args, arg_count))
-      return make_plan(ex, call, args, arg_count, false, out_plan);
+    if (!flags_hold(ex, args, arg_count)) return get_other(ex, call, args, arg_count, out_plan);
     count_dispatch(call, ex, v);
     *out_plan = v->plan;
     return NULL;

@@ -54,8 +54,8 @@
  * A compile failure is never a run failure. */
 #pragma once
 
-#include "base/job_lock.h"
 #include "base/epoch.h"
+#include "base/job_lock.h"
 #include "jit/frozen.h"
 #include "jit/groups.h"
 #include "jit/jit.h"
