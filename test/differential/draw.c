@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/internal.h"
+
 void draw_must(kiln_status *status) {
   if (!status) return;
   fprintf(stderr, "%s\n", kiln_status_report(status));
@@ -557,7 +559,7 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d) {
   return out;
 }
 
-bool draw_is_excluded(const char *name) {
+static bool is_excluded(const char *name) {
   static const char *const words[] = {
       "aten::seed", "aten::initial_seed", "time",  "::save", "from_file", "warn", "Print",
       "signbit",    "copysign",           "prim::"};
@@ -565,4 +567,32 @@ bool draw_is_excluded(const char *name) {
     if (strstr(name, words[i])) return true;
   }
   return false;
+}
+
+draw_ops draw_ops_of(const kiln_context *context,
+                     bool (*wanted)(const kiln_registry *registry, const kiln_op *op)) {
+  const kiln_registry *registry = context->registry;
+  draw_ops ops = {.all = calloc((size_t)kiln_registry_count(registry), sizeof *ops.all)};
+  kiln_arena *arena = NULL;
+  if (!ops.all) exit(2);
+  draw_must(kiln_arena_create(context->env->mem, &arena));
+  for (int i = 0; i < kiln_registry_count(registry); i++) {
+    const kiln_op *op = kiln_registry_at(registry, i);
+    if (!op->kernel.body || !op->schema || is_excluded(op->kernel.name) || !wanted(registry, op))
+      continue;
+    kiln_text schema = kiln_text_in(arena);
+    kiln_schema_print(&schema, op->schema);
+    ops.all[ops.count++] = (draw_op){strdup(op->kernel.name), strdup(schema.data), op};
+  }
+  kiln_arena_destroy(arena);
+  return ops;
+}
+
+void draw_ops_free(draw_ops *ops) {
+  for (int i = 0; i < ops->count; i++) {
+    free(ops->all[i].name);
+    free(ops->all[i].schema);
+  }
+  free(ops->all);
+  *ops = (draw_ops){0};
 }

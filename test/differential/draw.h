@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "ir/op.h"
 #include "kiln/kiln.h"
 
 /* -- Numbers -- */
@@ -57,6 +58,19 @@ kiln_value *draw_value(kiln_context *context, const draw_arg *arg, draw *d);
 
 void draw_must(kiln_status *status);
 
-/* Operators that no test draws: what differs from call to call by purpose, reads files or clocks,
- * writes to the terminal, or shows the sign of a NaN. */
-bool draw_is_excluded(const char *name);
+/* -- Operators -- */
+
+typedef struct draw_op {
+  char *name, *schema;
+  const kiln_op *op; /* the context's */
+} draw_op;
+typedef struct draw_ops {
+  int count;
+  draw_op *all;
+} draw_ops;
+/* Those of a context that have kernels and schemas and that `wanted` takes, but for what differs
+ * from call to call by purpose, reads files or clocks, writes to the terminal, or shows the sign of
+ * a NaN. */
+draw_ops draw_ops_of(const kiln_context *context,
+                     bool (*wanted)(const kiln_registry *registry, const kiln_op *op));
+void draw_ops_free(draw_ops *ops);

@@ -303,69 +303,50 @@ static bool add_call(program *p, const char *op, const kiln_builder_arg *args, i
 
 /* -- Any operator that becomes loop IR -- */
 
-typedef struct any_op {
-  char *name, *schema;
-  bool may_share; /* it says that a result may be an argument's memory */
-} any_op;
-static any_op *ops;
+static draw_ops ops;
 int program_faults;
-static int op_count;
 
-int program_op_count(void) { return op_count; }
+int program_op_count(void) { return ops.count; }
 
-/* Itself, or what an in-place operator is with a copy of its own. */
-static bool becomes_loops(const kiln_registry *registry, const kiln_op *op, const char *name) {
-  char copy[128];
+/* It becomes loops, or what an in-place operator is with a copy of its own does. */
+static bool is_wanted(const kiln_registry *registry, const kiln_op *op) {
+  const uint32_t never = KILN_OP_SIDE_EFFECT | KILN_OP_NONDETERMINISTIC | KILN_OP_UNINITIALISED;
+  const char *name = op->kernel.name;
   const size_t len = strcspn(name, ".");
+  char copy[128];
+  if (op->flags & never || op->stats.mean || strncmp(name, "aten::", 6) != 0 ||
+      strstr(name, ".out"))
+    return false;
   if (kiln_codegen_has_lowering(op)) return true;
   if (len == 0 || name[len - 1] != '_') return false;
   snprintf(copy, sizeof copy, "kiln%s", strstr(name, "::"));
   return kiln_codegen_has_lowering(kiln_registry_find_exact(registry, kiln_str_from(copy)));
 }
 
+/* Whether it says that a result may be an argument's memory. */
+static bool may_share(const draw_op *op) {
+  return op->op->flags & KILN_OP_MAY_RETURN_ARG || strstr(op->schema, "(a");
+}
+
 void program_open(void) {
-  const uint32_t never = KILN_OP_SIDE_EFFECT | KILN_OP_NONDETERMINISTIC | KILN_OP_UNINITIALISED;
   kiln_options *options = NULL;
-  kiln_arena *arena = NULL;
   draw_must(kiln_options_create(&options));
   kiln_options_ignore_environment(options);
   draw_must(kiln_options_set(options, "memory_limit", "67108864"));
   draw_must(kiln_context_create(options, &sampler));
   kiln_options_destroy(options);
   kiln_context_set_log(sampler, NULL, NULL);
-  const kiln_registry *registry = sampler->registry;
-  draw_must(kiln_arena_create(sampler->env->mem, &arena));
-  ops = calloc((size_t)kiln_registry_count(registry), sizeof *ops);
-  if (!ops) exit(2);
-  for (int i = 0; i < kiln_registry_count(registry); i++) {
-    const kiln_op *op = kiln_registry_at(registry, i);
-    const char *name = op->kernel.name;
-    if (!op->kernel.body || !op->schema || op->flags & never || op->stats.mean ||
-        draw_is_excluded(name) || strncmp(name, "aten::", 6) != 0 || strstr(name, ".out") ||
-        !becomes_loops(registry, op, name))
-      continue;
-    kiln_text schema = kiln_text_in(arena);
-    kiln_schema_print(&schema, op->schema);
-    ops[op_count++] = (any_op){strdup(name), strdup(schema.data),
-                               op->flags & KILN_OP_MAY_RETURN_ARG || strstr(schema.data, "(a")};
-  }
-  kiln_arena_destroy(arena);
+  ops = draw_ops_of(sampler, is_wanted);
 }
 
 void program_close(void) {
-  for (int i = 0; i < op_count; i++) {
-    free(ops[i].name);
-    free(ops[i].schema);
-  }
-  free(ops);
-  ops = NULL;
-  op_count = 0;
+  draw_ops_free(&ops);
   kiln_context_release(sampler);
 }
 
 /* Arguments by the schema, in `wanted`; how many, -1: one of them cannot be drawn. `out` gets what
  * the first tensor is, and whether a result of a branch or loop is among them. */
-static int draw_args(program *p, const any_op *op, draw_arg *wanted, kiln_builder_arg *args,
+static int draw_args(program *p, const draw_op *op, draw_arg *wanted, kiln_builder_arg *args,
                      kiln_value **values, variable *out) {
   const int count = draw_schema(op->schema, wanted, MAX_ARGS);
   bool any = false;
@@ -422,9 +403,9 @@ static bool describe(const kiln_value *v, const program *p, const variable *firs
 
 /* Alias analysis goes by what an operator says: one that gives an argument's memory without saying
  * so would be written by whoever writes the result. */
-static void look_at_memory(const program *p, const any_op *op, const kiln_builder_arg *args,
+static void look_at_memory(const program *p, const draw_op *op, const kiln_builder_arg *args,
                            int count, const kiln_value *result) {
-  for (int i = 0; i < count && !op->may_share; i++) {
+  for (int i = 0; i < count && !may_share(op); i++) {
     const kiln_value *v = sample_of(p, &args[i]);
     if (!v || kiln_value_kind(v) != KILN_KIND_TENSOR ||
         kiln_value_kind(result) != KILN_KIND_TENSOR || !kiln_value_data(v) ||
@@ -436,7 +417,7 @@ static void look_at_memory(const program *p, const any_op *op, const kiln_builde
 }
 
 /* Whether the call stays, for the samples; what it gives is `values` then. */
-static bool choose(program *p, const any_op *op, const kiln_builder_arg *args, int count,
+static bool choose(program *p, const draw_op *op, const kiln_builder_arg *args, int count,
                    kiln_value **values, variable *out) {
   const bool in_place = op->name[strcspn(op->name, ".") - 1] == '_';
   variable first = *out;
@@ -448,7 +429,7 @@ static bool choose(program *p, const any_op *op, const kiln_builder_arg *args, i
 }
 
 static bool add_any(program *p) {
-  const any_op *op = &ops[draw_below(&p->d, op_count)];
+  const draw_op *op = &ops.all[draw_below(&p->d, ops.count)];
   draw_arg wanted[MAX_ARGS]; /* whose names the arguments have */
   kiln_builder_arg args[MAX_ARGS] = {{0}};
   kiln_value *values[MAX_ARGS] = {NULL}, *samples[MAX_RESULTS] = {NULL};

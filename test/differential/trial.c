@@ -53,49 +53,30 @@ static kiln_context *create_context(int mode) {
 
 /* -- Operators -- */
 
-static trial_op *ops;
-static int op_count;
+static draw_ops ops;
+
+/* Nodes behind it would read what it leaves. */
+static bool is_wanted(const kiln_registry *registry, const kiln_op *op) {
+  (void)registry;
+  return !KILN_MSAN || !(op->flags & KILN_OP_UNINITIALISED);
+}
 
 void trial_open(const kiln_limits *limits) {
   call_options.limits = *limits;
   for (int i = 0; i < MODES; i++) contexts[i] = create_context(i);
-  const kiln_registry *registry = contexts[0]->registry;
-  kiln_arena *arena = NULL;
-  ops = calloc((size_t)kiln_registry_count(registry), sizeof *ops);
-  if (!ops) exit(2);
-  draw_must(kiln_arena_create(contexts[0]->env->mem, &arena));
-  for (int i = 0; i < kiln_registry_count(registry); i++) {
-    const kiln_op *op = kiln_registry_at(registry, i);
-    if (!op->kernel.body || !op->schema || draw_is_excluded(op->kernel.name)) continue;
-    /* Nodes behind it would read what it leaves. */
-    if (KILN_MSAN && (op->flags & KILN_OP_UNINITIALISED)) continue;
-    trial_op *t = &ops[op_count++];
-    t->name = strdup(op->kernel.name);
-    kiln_text schema = kiln_text_in(arena);
-    kiln_schema_print(&schema, op->schema);
-    t->schema = strdup(schema.data);
-    t->uninitialised = op->flags & KILN_OP_UNINITIALISED;
-    t->writes_copy = op->variant == KILN_VARIANT_COPY;
-  }
-  kiln_arena_destroy(arena);
+  ops = draw_ops_of(contexts[0], is_wanted);
 }
 
 void trial_close(void) {
-  for (int i = 0; i < op_count; i++) {
-    free(ops[i].name);
-    free(ops[i].schema);
-  }
-  free(ops);
-  ops = NULL;
-  op_count = 0;
+  draw_ops_free(&ops);
   for (int i = 0; i < MODES; i++) kiln_context_release(contexts[i]);
 }
 
-int trial_op_count(void) { return op_count; }
-const trial_op *trial_op_at(int index) { return &ops[index]; }
-const trial_op *trial_find(const char *name) {
-  for (int i = 0; i < op_count; i++) {
-    if (strcmp(ops[i].name, name) == 0) return &ops[i];
+int trial_op_count(void) { return ops.count; }
+const draw_op *trial_op_at(int index) { return &ops.all[index]; }
+const draw_op *trial_find(const char *name) {
+  for (int i = 0; i < ops.count; i++) {
+    if (strcmp(ops.all[i].name, name) == 0) return &ops.all[i];
   }
   return NULL;
 }
@@ -190,7 +171,8 @@ static kiln_status *build_call(program *p, kiln_var *results, int *out_count) {
   bool left_out = false;
   kiln_status *status = NULL;
   *out_count = -1;
-  if (p->t->op->writes_copy) args[0].written = true; /* a copy that overlaps as it does */
+  if (p->t->op->op->variant == KILN_VARIANT_COPY)
+    args[0].written = true; /* a copy that overlaps as it does */
   for (int i = 0; i < count && !status; i++) {
     const draw_arg *a = &args[i];
     draw d = draw_from(p->t->seed, 0x1000 + (uint64_t)i);
@@ -303,7 +285,7 @@ static kiln_value *draw_input(const program *p, int i, uint64_t seed) {
 static void call(const program *p, int mode, int index, answer *a) {
   kiln_value *inputs[MAX_INPUTS], *result = NULL;
   const uint64_t seed = p->t->seed + (uint64_t)sets[index];
-  a->without_data = p->t->op->uninitialised;
+  a->without_data = p->t->op->op->flags & KILN_OP_UNINITIALISED;
   a->len = 0;
   a->seen_count = 0;
   a->text[0] = '\0';

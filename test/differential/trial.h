@@ -12,13 +12,8 @@
 
 #include "test/differential/draw.h"
 
-typedef struct trial_op {
-  char *name, *schema;
-  bool uninitialised, writes_copy; /* kiln::add_ */
-} trial_op;
-
 typedef struct trial {
-  const trial_op *op;
+  const draw_op *op;
   uint64_t seed;             /* draw.h */
   bool print, list, no_llvm; /* list: its name, before it runs */
   /* With edges (draw_edge) a case is made in two modes alone, with all its arguments. */
@@ -39,8 +34,8 @@ void trial_open(const kiln_limits *limits);
 void trial_close(void);
 /* Operators that can be called with drawn arguments and give the same every time. */
 int trial_op_count(void);
-const trial_op *trial_op_at(int index);
-const trial_op *trial_find(const char *name); /* or NULL */
+const draw_op *trial_op_at(int index);
+const draw_op *trial_find(const char *name); /* or NULL */
 
 /* Its edges from "2.0.0.0" (at, which, tensor, other); none where that is no such text. */
 void trial_take_edges(trial *t, const char *text);

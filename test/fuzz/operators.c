@@ -23,7 +23,7 @@ void fuzz_operators(const uint8_t *data, size_t size) {
   if (text[name]) text[name] = '\0';
   const uint64_t seed = name < size ? strtoull(text + name + 1, &end, 10) : 0;
   open_trials();
-  const trial_op *op = trial_find(text);
+  const draw_op *op = trial_find(text);
   if (!op) return;
   trial t = {.op = op, .seed = seed, .no_llvm = seed % 8 != 0};
   if (end && *end == ' ') trial_take_edges(&t, end + 1);
