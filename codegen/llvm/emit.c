@@ -635,8 +635,9 @@ static void emit_cpu(kiln__llvm_emitter *e, const char *name) {
   load_box(e, LL->GetParam(e->function, 1));
   LLVMValueRef base = kiln__llvm_emit_index(e, 0);
   for (int n = 0; n < e->fn->nests.count; n++) {
+    if (n > 0 && !kiln_loop_nest_joins(e->fn, n))
+      base = binary(e, LLVMAdd, base, emit_grid(e, e->fn->nests.data[n - 1], 0));
     emit_nest(e, e->fn->nests.data[n], base);
-    base = binary(e, LLVMAdd, base, emit_grid(e, e->fn->nests.data[n], 0));
   }
 }
 

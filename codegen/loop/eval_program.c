@@ -450,6 +450,7 @@ static void fill_program(kiln_eval_program *program, const kiln_loop_fn *fn, con
     eval_nest *nest = &program->nests[n];
     const sorted s = sort_nest(flat->fn->nests.data[n], arena);
     nest->count = s.nest->body.count;
+    nest->joins = kiln_loop_nest_joins(flat->fn, n);
     nest->body = body;
     nest->reductions = reductions;
     nest->slots = slots;

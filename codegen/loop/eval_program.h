@@ -69,6 +69,7 @@ typedef struct eval_reduction {
 typedef struct eval_nest {
   int rank, count;
   int axes;        /* of the grid: outermost loops that a box cuts */
+  bool joins;      /* see kiln_loop_nest_joins */
   int outer;       /* loops around blocks */
   bool along_body; /* vectors are */
   bool has_loops;  /* in the body */

@@ -521,6 +521,7 @@ void kiln_eval_run(const kiln_kernel_args *args, const kiln_kernel_box *box) {
     const eval_nest *nest = run.nest = &program->nests[n];
     int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
     bool empty = false;
+    if (n > 0 && !nest->joins) base += number_of(&run, nest[-1].grid[0]);
     for (int axis = 0; axis < KILN_KERNEL_AXES; axis++) {
       const int64_t before = axis == 0 ? base : 0, extent = number_of(&run, nest->grid[axis]);
       begin[axis] = box->begin[axis] > before ? box->begin[axis] - before : 0;
@@ -528,6 +529,5 @@ void kiln_eval_run(const kiln_kernel_args *args, const kiln_kernel_box *box) {
       empty |= begin[axis] >= end[axis];
     }
     if (!empty) run_nest(&run, begin, end);
-    base += number_of(&run, nest->grid[0]);
   }
 }

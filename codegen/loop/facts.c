@@ -341,6 +341,26 @@ static kiln_dim grid_of(kiln_dims *dims, const kiln_loop_nest *nest, int axis) {
   return kiln_sum_dim(dims, kiln_sum_divided(dims, up, step));
 }
 
+/* The first output that the nest stores into; -1: none. */
+static int stored_by(const kiln_loop_fn *fn, const kiln_loop_nest *nest) {
+  for (int i = 0; i < nest->body.count; i++) {
+    const kiln_loop_inst *inst = &nest->body.data[i];
+    if (inst->op == KILN_LOOP_store && inst->index < fn->input_count + fn->output_count)
+      return inst->index;
+  }
+  return -1;
+}
+
+bool kiln_loop_nest_joins(const kiln_loop_fn *fn, int n) {
+  if (n == 0) return false;
+  const kiln_loop_nest *before = fn->nests.data[n - 1], *nest = fn->nests.data[n];
+  const int output = stored_by(fn, nest);
+  return output >= 0 && output == stored_by(fn, before) && kiln_loop_nest_axes(nest) > 0 &&
+         kiln_loop_nest_axes(before) > 0 &&
+         kiln_loop_nest_extent(nest, 0) == kiln_loop_nest_extent(before, 0) &&
+         kiln_loop_nest_step(nest, 0) == kiln_loop_nest_step(before, 0);
+}
+
 /* The greater of the two, or what is no less than either. */
 static kiln_dim cover(kiln_dims *dims, kiln_dim a, kiln_dim b) {
   const kiln_sum x = kiln_sum_of(dims, a), y = kiln_sum_of(dims, b);
@@ -356,7 +376,8 @@ kiln_status *kiln_loop_info(const kiln_loop_fn *fn, int lanes, int64_t own_bytes
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     add_nest(fn, nest, p);
-    grid[0] = kiln_dim_plus(fn->dims, grid[0], grid_of(fn->dims, nest, 0));
+    if (!kiln_loop_nest_joins(fn, n))
+      grid[0] = kiln_dim_plus(fn->dims, grid[0], grid_of(fn->dims, nest, 0));
     for (int axis = 1; axis < KILN_KERNEL_AXES; axis++)
       grid[axis] = cover(fn->dims, grid[axis], grid_of(fn->dims, nest, axis));
   }

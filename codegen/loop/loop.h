@@ -342,7 +342,8 @@ void kiln_loop_levels(const kiln_loop_nest *nest, int *out_levels);
 /* Counts, donors, grid, cost, how to cut it; of a symbolic kernel its shape, in `arena`. A call's
  * scratch is own_bytes and the local buffers of `lanes` (see kiln_loop_flat). KILN_UNSUPPORTED: its
  * sizes are too much to work out. The first axis of the grid is all nests' first axes behind each
- * other: a nest covers as many iterations as its loop has, one without axes one. Where no schedule
+ * other, but for nests that join the one before them: a nest covers as many iterations as its loop
+ * has, one without axes one. Where no schedule
  * says which loops are axes, they are the outermost ones, but for one that is the vectors'. Of
  * nests [4, 50, 100] and [2, 9] the grid is then [6, 50, 1]: the second runs in the boxes that
  * begin with iteration 0 of the second axis. */
@@ -355,6 +356,10 @@ kiln_dim kiln_loop_nest_extent(const kiln_loop_nest *nest, int axis);
 /* How many of its iterations are one of the grid's: the rows of a tile, which no box cuts; else 1.
  * The last has what is left: 30 rows in tiles of 4 are 8 iterations. */
 int kiln_loop_nest_step(const kiln_loop_nest *nest, int axis);
+/* Whether the nest takes the same iterations of the grid's first axis as the one before it, not
+ * those behind them: both have as many, and store into one buffer. Where the two write its even and
+ * its odd elements, each thread then has lines of its own. */
+bool kiln_loop_nest_joins(const kiln_loop_fn *fn, int n);
 /* Whether a box may cut the loop whose iterations a tile takes. */
 bool kiln_loop_cuts_tile(const kiln_loop_nest *nest);
 /* Whether it checks an index. */
