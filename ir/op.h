@@ -123,6 +123,7 @@ enum {
                                    depends on its arguments alone (test/differential/trial.c) */
   KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
   KILN_OP_WINDOWS = 8192, /* its elements are of windows of its first argument, which overlap */
+  KILN_OP_FUNCTION = 16384, /* pointwise, and each element takes as long as many products do: exp */
 };
 
 typedef enum kiln_op_cost {

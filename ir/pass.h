@@ -121,6 +121,8 @@ void kiln_numbers_ask(kiln_numbers *n, const kiln_node *node, kiln_numbers_visit
 kiln_ir_value *kiln_peephole_try(kiln_pass *pass, kiln_node *node);
 /* Puts what one side of a prim::If does in the node's place; gives what stands there then first. */
 kiln_node *kiln_branch_splice(kiln_node *node, int side);
+/* A prim::Loop that runs as often as its first input says. */
+bool kiln_loop_is_counted(const kiln_node *node);
 /* Splices branches that a constant decides, takes loops away that never run, and results of If and
  * Loop that are one value of outside however they run. `fold` gets each other node, behind those
  * before it, and tells whether it changed or removed it; NULL: none. */
@@ -143,6 +145,7 @@ kiln_status *kiln_pass_simplify(kiln_pass *pass);
 kiln_status *kiln_pass_peephole(kiln_pass *pass);
 kiln_status *kiln_pass_canonicalize_ops(kiln_pass *pass);
 kiln_status *kiln_pass_decompose_composites(kiln_pass *pass);
+kiln_status *kiln_pass_unroll_loops(kiln_pass *pass);
 kiln_status *kiln_pass_remove_list_mutation(kiln_pass *pass);
 kiln_status *kiln_pass_remove_tensor_mutation(kiln_pass *pass);
 kiln_status *kiln_pass_infer_shapes(kiln_pass *pass);

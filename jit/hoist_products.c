@@ -37,13 +37,6 @@ static bool is_outside(const hoister *h, const kiln_ir_value *v) {
 
 /* -- What there is -- */
 
-/* Runs as often as it is told to. */
-static bool is_counted(const kiln_node *loop) {
-  return kiln_node_is(loop, KILN_OP_prim_Loop) &&
-         kiln_ir_value_is_bool(kiln_node_input(loop, 1), true) &&
-         kiln_ir_value_is_bool(kiln_block_output(loop->blocks[0], 0), true);
-}
-
 /* Sets attributes, or may. */
 static bool has_effects(const kiln_block *block) {
   for (const kiln_node *n = block->first; n; n = n->next) {
@@ -86,10 +79,20 @@ static bool is_fixed(const hoister *h, const kiln_ir_value *v) {
   return true;
 }
 
+/* As the type says: the operator makes nothing of more (runtime/kernels/heavy/products.c), and a
+ * group takes the product. */
+static bool has_many_rows(const kiln_ir_value *product) {
+  enum { MOST_ROWS = 16 };
+  const kiln_tensor_detail *d = product->type->detail;
+  return kiln_type_has_dims(product->type) && d->rank == 2 &&
+         kiln_dim_or(d->sizes[0], 0) > MOST_ROWS;
+}
+
 static bool find_product(const hoister *h, kiln_node *n, step *out) {
   const bool is_linear =
       kiln_node_is(n, KILN_OP_linear) && kiln_ir_value_is_none(kiln_node_input(n, 2));
   if (!is_linear && !kiln_node_is(n, KILN_OP_mm) && !kiln_node_is(n, KILN_OP_matmul)) return false;
+  if (has_many_rows(kiln_node_output(n, 0))) return false;
   *out = (step){.product = n, .weight = kiln_node_input(n, 1), .transposed = is_linear};
   const kiln_node *turn = out->weight->node;
   if (!is_linear && turn->block == h->body && kiln_node_is(turn, KILN_OP_t)) {
@@ -201,7 +204,7 @@ static void hoist(kiln_pass *pass, kiln_node *loop) {
 
 static void visit(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
-    if (is_counted(n)) hoist(pass, n);
+    if (kiln_loop_is_counted(n)) hoist(pass, n);
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
   }
 }

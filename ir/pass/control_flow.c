@@ -43,6 +43,12 @@ static void share_if_results(kiln_pass *pass, kiln_node *node) {
   }
 }
 
+bool kiln_loop_is_counted(const kiln_node *node) {
+  return kiln_node_is(node, KILN_OP_prim_Loop) &&
+         kiln_ir_value_is_bool(kiln_node_input(node, 1), true) &&
+         kiln_ir_value_is_bool(kiln_block_output(node->blocks[0], 0), true);
+}
+
 static bool loop_never_runs(const kiln_node *loop) {
   int64_t trips;
   return (kiln_ir_value_const_int(kiln_node_input(loop, 0), &trips) && trips <= 0) ||

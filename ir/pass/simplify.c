@@ -307,6 +307,59 @@ static kiln_ir_value *padded(const kiln__trial *t) {
   return or_stay(t, kiln__rule_input(t, 0));
 }
 
+/* -- Lists of parts -- */
+
+/* The unbind that the list is of, which nobody changes; NULL: it is none. */
+static const kiln_node *find_unbind(const kiln__trial *t, const kiln_ir_value *list) {
+  const kiln_alias *alias = kiln_pass_alias(t->pass);
+  const bool is_one = kiln_node_is(list->node, KILN_OP_unbind_int) &&
+                      !kiln_alias_has_writers(alias, list) &&
+                      !kiln_alias_has_writers(alias, kiln_node_input(list->node, 0));
+  return is_one ? list->node : NULL;
+}
+
+/* len(unbind(x, 0)) is x.size(0). */
+static kiln_ir_value *count_parts(const kiln__trial *t) {
+  const kiln_node *unbind = find_unbind(t, kiln__rule_input(t, 0));
+  if (!unbind) return NULL;
+  kiln__maker maker = {.graph = t->node->graph, .anchor = t->node, .from = unbind};
+  kiln_ir_value *inputs[2] = {kiln_node_input(unbind, 0), kiln_node_input(unbind, 1)};
+  return kiln__maker_step(&maker, KILN_OP_size_int, kiln_node_output(t->node, 0)->type, 2, inputs);
+}
+
+/* Whether there is such a part: the index counts a loop over all, or both are known. */
+static bool is_within(const kiln_node *unbind, const kiln_ir_value *index) {
+  const kiln_block *body = index->node->block;
+  const kiln_tensor_detail *d = kiln__rule_detail(kiln_node_input(unbind, 0));
+  int64_t at, dim;
+  if (kiln_ir_value_const_int(index, &at)) {
+    if (!d || !kiln_ir_value_const_int(kiln_node_input(unbind, 1), &dim)) return false;
+    if (dim < 0) dim += d->rank;
+    return dim >= 0 && dim < d->rank && kiln_dim_is_number(d->sizes[dim]) && at >= -d->sizes[dim] &&
+           at < d->sizes[dim];
+  }
+  if (!body || !body->owner || !kiln_node_is(body->owner, KILN_OP_prim_Loop) ||
+      index != kiln_block_input(body, 0))
+    return false;
+  const kiln_node *count = kiln_node_input(body->owner, 0)->node;
+  return kiln_node_is(count, KILN_OP_size_int) &&
+         kiln_node_input(count, 0) == kiln_node_input(unbind, 0) &&
+         kiln_node_input(count, 1) == kiln_node_input(unbind, 1);
+}
+
+/* unbind(x, 0)[i] is x[i]: no list is made, and what multiplies each part can be hoisted. */
+static kiln_ir_value *part_of_unbound(const kiln__trial *t) {
+  const kiln_ir_value *result = kiln_node_output(t->node, 0);
+  const kiln_node *unbind = find_unbind(t, kiln__rule_input(t, 0));
+  if (!unbind || !is_within(unbind, kiln__rule_input(t, 1)) ||
+      kiln_alias_has_writers(kiln_pass_alias(t->pass), result))
+    return NULL;
+  kiln__maker maker = {.graph = t->node->graph, .anchor = t->node, .from = t->node};
+  kiln_ir_value *inputs[3] = {kiln_node_input(unbind, 0), kiln_node_input(unbind, 1),
+                              kiln__rule_input(t, 1)};
+  return kiln__maker_step(&maker, KILN_OP_select_int, result->type, 3, inputs);
+}
+
 /* -- Like another tensor -- */
 
 /* Its sizes are all that is wanted of x: `arg` makes one of them. With a value of its own it is
@@ -399,6 +452,11 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(constant_pad_nd, padded,
          "x: M | Tensor aten::abs(Tensor aten::constant_pad_nd(x, int[] "
          "prim::ListConstruct(0, 0), 1)) => Tensor aten::abs(x)"),
+    RULE(len_t, count_parts,
+         "x: Tensor | int aten::len(Tensor[] aten::unbind(x, 0)) => int aten::size(x, 0)"),
+    RULE(__getitem___t, part_of_unbound,
+         "x: M | Tensor aten::abs(Tensor aten::__getitem__(Tensor[] aten::unbind(x, 0), -2)) => "
+         "Tensor aten::abs(Tensor aten::select(x, 0, -2))"),
     RULE_OF(zeros_like, like, KILN_OP_zeros,
             "x: M | Tensor aten::zeros_like(x, None, None, None, None, None) => Tensor "
             "aten::zeros(int[] prim::ListConstruct(2, 3), 6, None, None, None)"),
