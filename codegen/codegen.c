@@ -7,6 +7,7 @@
 
 #include "base/job_lock.h"
 #include "codegen/cache.h"
+#include "codegen/gdb.h"
 #include "codegen/generator_version.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
@@ -53,6 +54,7 @@ typedef struct code {
   kiln_kernel_shape *shape;
   kiln_kernel_pack *packs;
   void *object;
+  kiln__gdb_entry *gdb; /* NULL: no debugger is told */
 } code;
 
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
@@ -272,6 +274,7 @@ kiln_compiled *kiln_compiled_retain(kiln_compiled *kernel) {
 void kiln_compiled_release(kiln_compiled *kernel) {
   code *c = (code *)kernel;
   if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+  kiln__gdb_leave(c->gdb);
   kiln__pages_release(&c->pages);
   kiln_eval_destroy(c->program);
   if (c->shape) kiln_mem_free(c->mem, c->shape, c->shape->bytes);
@@ -312,7 +315,9 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   memcpy(&begin, &c->public.fn, sizeof begin);
   kiln_digest_format(job->digest, name + strlen("kiln_"));
   kiln__perf_tell(job->codegen->perf, name, begin, c->pages.code_bytes);
-  return NULL;
+  return job->codegen->env->flags.gdb
+             ? kiln__gdb_enter(c->mem, job->bytes, job->size, &c->pages, job->name, name, &c->gdb)
+             : NULL;
 }
 
 /* What callers must know; a shape becomes the kernel's own. */

@@ -190,6 +190,35 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
   return NULL;
 }
 
+static void rename_symbol(const object *o, const char *symbol, const char *name, char *out) {
+  const size_t length = strlen(symbol);
+  for (int i = 0; i < o->header.e_shnum; i++) {
+    const Elf64_Shdr *s = &o->sections[i];
+    const char *at = (const char *)range_of(o, s->sh_offset, s->sh_size);
+    if (s->sh_type != SHT_STRTAB || !at || strlen(name) > length) continue;
+    for (size_t left = s->sh_size; left > length;) {
+      const size_t step = strnlen(at, left - 1) + 1;
+      if (step == length + 1 && memcmp(at, symbol, length) == 0)
+        strcpy(out + (at - (const char *)o->bytes), name);
+      at += step;
+      left -= step;
+    }
+  }
+}
+
+kiln_status *kiln__object_describe(const void *bytes, size_t size, const kiln__pages *pages,
+                                   const char *symbol, const char *name, void *out) {
+  object o = {.bytes = bytes, .size = size};
+  KILN_TRY(read_header(&o));
+  KILN_TRY(lay_out(&o));
+  memcpy(out, bytes, size);
+  for (int i = 0; i < o.header.e_shnum; i++)
+    if (o.kept[i]) o.sections[i].sh_addr = (uint64_t)(uintptr_t)pages->base + o.place[i];
+  memcpy((char *)out + o.header.e_shoff, o.sections, o.header.e_shnum * sizeof(Elf64_Shdr));
+  rename_symbol(&o, symbol, name, out);
+  return NULL;
+}
+
 void kiln__pages_release(kiln__pages *pages) {
   if (pages->base) munmap(pages->base, pages->size);
   *pages = (kiln__pages){0};

@@ -17,5 +17,9 @@ typedef struct kiln__pages {
 /* Maps the object and finds function `symbol`. KILN_UNSUPPORTED when it is refused. */
 kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbol,
                                kiln__pages *out_pages, kiln_kernel_fn *out_fn) KILN_MUST_USE;
+/* The object as a debugger wants it, in `out` of `size` bytes: its sections say where they lie in
+ * the pages that it was loaded into, and `symbol` is called `name`, where that is no longer. */
+kiln_status *kiln__object_describe(const void *bytes, size_t size, const kiln__pages *pages,
+                                   const char *symbol, const char *name, void *out) KILN_MUST_USE;
 /* Nothing runs in the pages any more. */
 void kiln__pages_release(kiln__pages *pages);

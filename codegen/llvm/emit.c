@@ -580,7 +580,12 @@ static void load_box(kiln__llvm_emitter *e, LLVMValueRef box) {
   }
 }
 
+/* Tables of unwinding are for debuggers (gdb.h): no kernel throws. */
 static void add_attributes(const kiln__llvm_emitter *e) {
+  enum { ASYNC = 2 };
+  const unsigned uwtable = LL->GetEnumAttributeKindForName("uwtable", 7);
+  LL->AddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                          LL->CreateEnumAttribute(e->context, uwtable, ASYNC));
   LL->AddAttributeAtIndex(
       e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
       LL->CreateStringAttribute(e->context, "prefer-vector-width", 19, "512", 3));
