@@ -4,10 +4,13 @@
  *     y = g2(x2)               to     and so has g3: nothing runs in between,
  *     z = g3(x1, y)                   and g1 may lie as the groups like it
  *
- * In a group a view is an index map and costs nothing. */
+ * In a group a view is an index map and costs nothing. Views that are copied go the other way, into
+ * the group that they are of, which then writes its elements where the copy would have them: the
+ * heads of attention, transpose(g1, 1, 2).reshape(b, t, h * d), beside each other. */
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "runtime/strides.h"
 
 /* A view of a tensor by constants, whose elements nobody writes. */
 static bool is_view(kiln_pass *pass, kiln_node *n) {
@@ -134,13 +137,106 @@ static bool all_take(kiln_pass *pass, const kiln_node *view) {
   return true;
 }
 
+/* -- Views that are copied -- */
+
+/* One product: its kernel may be of the core, which writes rows of columns, and gains more. */
+static bool is_product(const kiln_node *group) {
+  int products = 0;
+  for (const kiln_node *n = kiln_node_graph(group, "Subgraph")->top->first; n; n = n->next)
+    products += !n->op || !kiln_codegen_contracts(n->op)                ? 0
+                : kiln_node_is(n, KILN_OP_scaled_dot_product_attention) ? 2
+                                                                        : 1;
+  return products == 1;
+}
+
+static bool is_only_use(const kiln_ir_value *v) { return v->use_count == 1; }
+
+/* The group of the block that the copy's views are of, whose result nobody else reads; NULL: there
+ * is none. Rows of elements stay rows: apart, each would be a store of its own. */
+static kiln_node *find_source(kiln_pass *pass, const kiln_node *copy) {
+  if (!kiln_node_is(copy, KILN_OP_reshape) && !kiln_node_is(copy, KILN_OP_contiguous)) return NULL;
+  const kiln_ir_value *v = kiln_node_input(copy, 0);
+  const kiln_tensor_detail *d = v->type->detail;
+  if (!kiln_type_is_complete_tensor(v->type) || d->rank == 0 || d->strides[d->rank - 1] != 1 ||
+      d->physical || kiln_strides_are_contiguous(&(kiln_strided){d->rank, d->sizes, d->strides}) ||
+      !kiln_type_is_complete_tensor(copy->outputs[0]->type) ||
+      copy->outputs[0]->type->detail->physical)
+    return NULL;
+  while (is_only_use(v) && v->node->block == copy->block && v->node->output_count == 1 &&
+         is_view(pass, v->node))
+    v = kiln_node_input(v->node, 0);
+  const bool is_own = is_only_use(v) && v->node->block == copy->block;
+  return is_own && kiln_node_is_group(v->node) && !is_product(v->node) ? v->node : NULL;
+}
+
+/* What the copy gives, of the group's own values: behind what the group has. */
+static kiln_ir_value *append_copy(kiln_pass *pass, kiln_graph *body, const kiln_node *group,
+                                  const kiln_node *n) {
+  kiln_ir_value *from = kiln_node_input(n, 0);
+  kiln_map map = kiln_map_in(pass->scratch);
+  kiln_map_set_ptr(&map, from,
+                   from->node == group ? kiln_graph_output(body, from->index)
+                                       : append_copy(pass, body, group, from->node));
+  for (int i = 1; i < n->input_count; i++)
+    kiln_node_append(body->top, kiln_node_copy(body, kiln_node_input(n, i)->node, &map));
+  kiln_node *copy = kiln_node_copy(body, n, &map);
+  kiln_node_append(body->top, copy);
+  return copy->outputs[0];
+}
+
+/* The result of the group that the views are of. */
+static kiln_ir_value *origin_of(const kiln_node *copy, const kiln_node *group) {
+  kiln_ir_value *v = kiln_node_input(copy, 0);
+  while (v->node != group) v = kiln_node_input(v->node, 0);
+  return v;
+}
+
+static bool takes_copy(kiln_pass *pass, const kiln_node *copy, const kiln_node *group) {
+  kiln_graph *body = kiln_graph_copy(kiln_node_graph(group, "Subgraph"),
+                                     kiln_arena_mem(pass->scratch), pass->graph->types);
+  kiln_cleanup releasing;
+  kiln_graph_defer(body, &releasing);
+  kiln_ir_value *result = append_copy(pass, body, group, copy);
+  kiln_node_set_input(body->top->ret, origin_of(copy, group)->index, result);
+  const bool good = is_lowered(pass, body);
+  kiln_scope_undefer(&releasing);
+  kiln_graph_release(body);
+  return good;
+}
+
+/* Whether it went. *next is a node of the block, or NULL, that may go with it: then one before it.
+ */
+static bool raise_copy(kiln_pass *pass, kiln_node *copy, kiln_node **next) {
+  kiln_node *group = find_source(pass, copy);
+  if (!group || kiln_alias_has_writers(kiln_pass_alias(pass), copy->outputs[0]) ||
+      !takes_copy(pass, copy, group))
+    return false;
+  kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  const int before = origin_of(copy, group)->index;
+  kiln_ir_value *own = append_copy(pass, body, group, copy);
+  kiln_graph_add_output(body, own);
+  kiln_ir_value_replace_uses(copy->outputs[0], kiln_node_add_output(group, own->type));
+  for (kiln_node *n = copy; n != group;) {
+    kiln_node *from = kiln_node_input(n, 0)->node;
+    if (*next == n) *next = n->prev;
+    kiln_node_destroy(n);
+    n = from;
+  }
+  kiln_block_remove_output(body->top, before);
+  kiln_node_remove_output(group, before);
+  return true;
+}
+
 /* From the end on: a view of a view goes first. */
 static void visit(kiln_pass *pass, kiln_block *block) {
   bool any = false;
   for (kiln_node *n = block->last, *prev; n; n = prev) {
     prev = n->prev;
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
-    if (!all_read_in_place(block, n) || !is_view(pass, n) || !all_take(pass, n)) continue;
+    if (!all_read_in_place(block, n) || !is_view(pass, n) || !all_take(pass, n)) {
+      any |= raise_copy(pass, n, &prev);
+      continue;
+    }
     for (int i = 0; i < n->output_count; i++) {
       while (n->outputs[i]->uses)
         sink(pass, n, i, n->outputs[i]->uses->user, n->outputs[i]->uses->index);
