@@ -14,6 +14,7 @@ typedef struct conv {
   bool transposed, lone;             /* lone: without batches */
   int64_t groups, channels, outputs; /* of a group */
   int64_t stride[MOST], pad[MOST], dilation[MOST], taps[MOST];
+  int64_t first[MOST]; /* of the taps: those before it, and behind the last, read no pixel */
   kiln_dim in[MOST], out[MOST];
 } conv;
 
@@ -101,6 +102,32 @@ static bool read_groups(const kiln_node *node, int at, int64_t *out) {
   return kiln_dim_is_number(*out);
 }
 
+/* Whether the tap reads a pixel, wherever the window stands. */
+static bool reads_pixel(const conv *c, int d, int64_t tap) {
+  const int64_t at = tap * c->dilation[d] - c->pad[d], step = c->stride[d];
+  const int64_t place = at >= 0 ? 0 : (step - 1 - at) / step; /* the first that is not before x */
+  return place < c->out[d] && at + place * step < c->in[d];
+}
+
+/* Of an image of 6 x 6, with dilation and padding 12, all taps but the middle one read zeros alone:
+ * they are no part of the sum. */
+static void drop_taps(conv *c) {
+  for (int d = 0; d < c->nd; d++) {
+    int64_t first = 0, last = c->taps[d] - 1;
+    if (c->transposed || c->stride[d] < 1 || !kiln_dim_is_number(c->in[d]) ||
+        !kiln_dim_is_number(c->out[d]))
+      continue;
+    while (first < last && !reads_pixel(c, d, first) &&
+           (first + 1) * c->dilation[d] <=
+               c->pad[d]) /* zeros stand before x, and are not negative */
+      first++;
+    while (last > first && !reads_pixel(c, d, last)) last--;
+    c->first[d] = first;
+    c->taps[d] = last - first + 1;
+    c->pad[d] -= first * c->dilation[d];
+  }
+}
+
 static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, conv *c) {
   int64_t transposed = at.transposed == ALWAYS;
   if (!read_groups(node, at.groups, &c->groups) ||
@@ -108,9 +135,12 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
     return refuse(l, KILN_REASON_not_constant);
   c->transposed = transposed;
   if (c->groups < 1) return refuse(l, KILN_REASON_raises);
-  return read_sizes(l, node, c) && read_spatial(l, node, at.stride, c->nd, c->stride) &&
-         read_spatial(l, node, at.dilation, c->nd, c->dilation) &&
-         read_padding(l, node, at.padding, c);
+  if (!read_sizes(l, node, c) || !read_spatial(l, node, at.stride, c->nd, c->stride) ||
+      !read_spatial(l, node, at.dilation, c->nd, c->dilation) ||
+      !read_padding(l, node, at.padding, c))
+    return false;
+  drop_taps(c);
+  return true;
 }
 
 /* -- Copies -- */
@@ -119,6 +149,12 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
 static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
   return kiln_physical_is_channels_last(x->type->detail->physical) ||
          (l->channels_last && !c->lone && kiln_map_find_ptr(&l->buffers, x));
+}
+
+/* Whether windows reach behind the image. */
+static bool reaches_behind(const conv *c, int d) {
+  return kiln_dim_is_number(c->in[d]) && kiln_dim_is_number(c->out[d]) &&
+         (c->out[d] - 1) * c->stride[d] + (c->taps[d] - 1) * c->dilation[d] - c->pad[d] >= c->in[d];
 }
 
 /* The image as the window goes over it: with zeros around and between, and its channels last where
@@ -131,7 +167,7 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
   const bool last = reads_channels_last(l, x, c);
   bool any = last && !kiln_physical_is_channels_last(x->type->detail->physical);
   *out_buffer = -1;
-  for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed;
+  for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed || reaches_behind(c, d);
   for (int d = 0; d < rank && any; d++) {
     const int at = d - (rank - c->nd);
     sizes[d] = from.sizes[d];
@@ -194,6 +230,7 @@ static bool begin_maps(kiln__lowering *l, const conv *c, const kiln__lower_map *
   } else {
     w->dims[0] = map->dims[first];
   }
+  for (int d = 0; d < c->nd; d++) w->dims[2 + d].offset = c->first[d];
   for (int d = 0; d < c->nd; d++)
     x->dims[first + 1 + d] =
         kiln__lower_times(l, &map->dims[first + 1 + d], c->transposed ? 1 : c->stride[d]);

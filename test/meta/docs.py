@@ -32,7 +32,7 @@ def check_paths(tree):
 
 
 def check_picture(tree):
-    """the picture of the networks beside the peers is that of their tables"""
+    """the pictures are those of the page's tables"""
     done = subprocess.run([sys.executable, 'bench/peers/plot.py', '--check'], capture_output=True,
                           text=True)
     if done.returncode:

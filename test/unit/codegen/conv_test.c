@@ -37,6 +37,11 @@ static bool draw_axis(conv *c, int d) {
   c->dilation[d] = random_below(&c->seed, 3) ? 1 : draw(c, 1, 3);
   c->pad[d] = random_below(&c->seed, 3) ? draw(c, 0, 3) : 0;
   c->in[d] = draw(c, 1, d == c->nd - 1 ? 37 : 9);
+  if (!c->transposed && random_below(&c->seed, 4) == 0) { /* taps that read zeros alone */
+    c->dilation[d] = draw(c, 1, 14);
+    c->pad[d] = draw(c, 0, 14);
+    c->in[d] = draw(c, 1, 7);
+  }
   const int64_t reach = (c->taps[d] - 1) * c->dilation[d];
   if (c->transposed) {
     const int64_t most = c->stride[d] > c->dilation[d] ? c->stride[d] : c->dilation[d];
