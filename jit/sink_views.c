@@ -154,7 +154,10 @@ static bool is_only_use(const kiln_ir_value *v) { return v->use_count == 1; }
 /* The group of the block that the copy's views are of, whose result nobody else reads; NULL: there
  * is none. Rows of elements stay rows: apart, each would be a store of its own. */
 static kiln_node *find_source(kiln_pass *pass, const kiln_node *copy) {
+  enum { MOST_VIEWS = 8 };
   if (!kiln_node_is(copy, KILN_OP_reshape) && !kiln_node_is(copy, KILN_OP_contiguous)) return NULL;
+  for (int i = 1; i < copy->input_count; i++)
+    if (!kiln__fusion_is_inline(kiln_node_input(copy, i))) return NULL;
   const kiln_ir_value *v = kiln_node_input(copy, 0);
   const kiln_tensor_detail *d = v->type->detail;
   if (!kiln_type_is_complete_tensor(v->type) || d->rank == 0 || d->strides[d->rank - 1] != 1 ||
@@ -162,8 +165,9 @@ static kiln_node *find_source(kiln_pass *pass, const kiln_node *copy) {
       !kiln_type_is_complete_tensor(copy->outputs[0]->type) ||
       copy->outputs[0]->type->detail->physical)
     return NULL;
-  while (is_only_use(v) && v->node->block == copy->block && v->node->output_count == 1 &&
-         is_view(pass, v->node))
+  for (int i = 0; i < MOST_VIEWS && is_only_use(v) && v->node->block == copy->block &&
+                  v->node->output_count == 1 && is_view(pass, v->node);
+       i++)
     v = kiln_node_input(v->node, 0);
   const bool is_own = is_only_use(v) && v->node->block == copy->block;
   return is_own && kiln_node_is_group(v->node) && !is_product(v->node) ? v->node : NULL;
