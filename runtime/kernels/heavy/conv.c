@@ -228,7 +228,32 @@ static kiln_status *multiply(const kiln__nn *nn, const kiln_conv *p) {
   return kiln__gemm_run(nn->call, nn->dtype, &g);
 }
 
-static kiln_status *solve(kiln__nn *nn, const kiln_conv *p) {
+/* -- Taps that read nothing -- */
+
+/* Whether the tap reads an element, wherever the window stands. */
+static bool reads_input(const kiln_conv_axis *a, int64_t tap) {
+  const int64_t at = a->first + tap * a->tap_step;
+  const int64_t place = at >= 0 ? 0 : (a->step - 1 - at) / a->step; /* the first that is in it */
+  return place < a->out && at + place * a->step < a->in;
+}
+/* Of an image of 6 x 6, with dilation and padding 12, all taps but the middle one read zeros alone:
+ * they are no part of the sum. */
+static kiln_conv without_idle_taps(const kiln_conv *whole, size_t item) {
+  kiln_conv p = *whole;
+  for (int d = 0; d < 3; d++) {
+    kiln_conv_axis *a = &p.axis[d];
+    while (a->taps > 0 && !reads_input(a, a->taps - 1)) a->taps--;
+    int64_t idle = 0;
+    while (idle < a->taps && !reads_input(a, idle)) idle++;
+    a->first += idle * a->tap_step;
+    a->taps -= idle;
+    p.weight = (const char *)p.weight + idle * a->w_tap * (int64_t)item;
+  }
+  return p;
+}
+
+static kiln_status *solve(kiln__nn *nn, const kiln_conv *whole) {
+  const kiln_conv cut = without_idle_taps(whole, nn->item), *p = &cut;
   if (nn->dtype != KILN_DTYPE_F32 && nn->dtype != KILN_DTYPE_F64) {
     kiln__conv_reference(nn->dtype, p);
     return NULL;
