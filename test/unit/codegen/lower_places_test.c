@@ -50,6 +50,44 @@ static void test_two_indices(void **unused) {
       "}\n");
 }
 
+/* Of 3 x 3 taps under a dilation of 6, of 4 rows of 7 pixels: the middle row alone reads pixels,
+ * its outer taps one each; so zeros stand beside the image, none above it or below. */
+static void test_taps(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32(
+          "1, 2, 4, 7",
+          "56, 28, 7, 1") ",\n"
+                          "      %w : " F32(
+                              "3, 2, 3, 3",
+                              "18, 9, 3, 1") "):\n"
+                                             "  %n : NoneType = prim::Constant()\n"
+                                             "  %g : int = prim::Constant[value=1]()\n"
+                                             "  %s : int[] = prim::Constant[value=[1, 1]]()\n"
+                                             "  %d : int[] = prim::Constant[value=[6, 6]]()\n"
+                                             "  %y : " F32(
+                                                 "1, 3, 4, 7",
+                                                 "84, 28, 7, 1") " = aten::conv2d(%x, %w, %n, %s, "
+                                                                 "%d, %d, %g)\n"
+                                                                 "  return (%y)\n",
+      "kernel {\n"
+      "  in b0: f32[1, 2, 4, 19] [152, 76, 19, 1] copy of [1, 2, 4, 7] [56, 28, 7, 1] "
+      "before [0, 0, 0, 6]\n"
+      "  in b1: f32[3, 2, 3, 3] [18, 9, 3, 1]\n"
+      "  out b2: f32[1, 3, 4, 7] [84, 28, 7, 1]\n"
+      "  nest [3, 4, 7] {\n"
+      "    reduce 2 {\n"
+      "      reduce 3 {\n"
+      "        %2 = load f32 b0 + 0 [0, 19, 1, 76, 6]\n"
+      "        %3 = load f32 b1 + 3 [18, 0, 0, 9, 1]\n"
+      "        %4 = contract f32 %2, %3 over 2\n"
+      "      }\n"
+      "    }\n"
+      "    store f32 b2 + 0 [28, 7, 1], %4\n"
+      "  }\n"
+      "}\n");
+}
+
 static void test_flip(void **unused) {
   (void)unused;
   assert_lowers(
@@ -254,9 +292,9 @@ static void test_asked_of_pools(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_indices),   cmocka_unit_test(test_flip),
-      cmocka_unit_test(test_edges),         cmocka_unit_test(test_one_hot),
-      cmocka_unit_test(test_floor_divide),  cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_asked_of_pools)};
+      cmocka_unit_test(test_two_indices), cmocka_unit_test(test_taps),
+      cmocka_unit_test(test_flip),        cmocka_unit_test(test_edges),
+      cmocka_unit_test(test_one_hot),     cmocka_unit_test(test_floor_divide),
+      cmocka_unit_test(test_reasons),     cmocka_unit_test(test_asked_of_pools)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
