@@ -90,6 +90,9 @@ typedef enum kiln__rows_dims {
 /* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above
  * them is the number of channels in a group, where groups of them are rows. */
 bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask);
+/* Whether these are sums of two floats each, not along the last dimension: they are added where
+ * they are wanted, as a pointwise operator does it, and are no rows. */
+bool kiln__rows_are_pairs(const kiln_node *node, uint64_t mask);
 enum { KILN__ROWS_PART = 16 };
 static inline kiln_dim kiln__rows_part(uint64_t mask) {
   return (kiln_dim)(mask >> KILN__ROWS_PART);

@@ -1,5 +1,5 @@
 /* lower_places_test.c: loop IR of what is read at places that are computed: several indices,
- * backwards, around edges; and of quotients of integers. */
+ * backwards, around edges; of taps and pairs; and of quotients of integers. */
 #include "lower_support.h"
 
 /* Its results are one nest after the other. */
@@ -86,6 +86,53 @@ static void test_taps(void **unused) {
       "    store f32 b2 + 0 [28, 7, 1], %4\n"
       "  }\n"
       "}\n");
+}
+
+/* Two rows are added where they are wanted, 0 first; in the last dimension they are a row, and so
+ * are three. */
+static void test_sum_of_pairs(void **unused) {
+  (void)unused;
+  assert_lowers(
+      "graph(%x : " F32("3, 2, 8", "16, 8, 1") "):\n"
+                                               "  %n : NoneType = prim::Constant()\n"
+                                               "  %f : bool = prim::Constant[value=0]()\n"
+                                               "  %d : int[] = prim::Constant[value=[-2]]()\n"
+                                               "  %y : " F32(
+                                                   "3, 8", "8, 1") " = aten::sum(%x, %d, %f, %n)\n"
+                                                                   "  return (%y)\n",
+      "kernel {\n"
+      "  in b0: f32[3, 2, 8] [16, 8, 1]\n"
+      "  out b1: f32[3, 8] [8, 1]\n"
+      "  nest [3, 8] {\n"
+      "    %0 = load f32 b0 + 0 [16, 1]\n"
+      "    %1 = load f32 b0 + 8 [16, 1]\n"
+      "    %2 = const f32 0\n"
+      "    %3 = add f32 %0, %2\n"
+      "    %4 = add f32 %3, %1\n"
+      "    store f32 b1 + 0 [8, 1], %4\n"
+      "  }\n"
+      "}\n");
+  static const char *const rows[] = {
+      "graph(%x : " F32("3, 3, 8", "24, 8, 1") "):\n"
+                                               "  %n : NoneType = prim::Constant()\n"
+                                               "  %f : bool = prim::Constant[value=0]()\n"
+                                               "  %d : int[] = prim::Constant[value=[1]]()\n"
+                                               "  %y : " F32(
+                                                   "3, 8", "8, 1") " = aten::sum(%x, %d, %f, %n)\n"
+                                                                   "  return (%y)\n",
+      "graph(%x : " F32("3, 8, 2", "16, 2, 1") "):\n"
+                                               "  %n : NoneType = prim::Constant()\n"
+                                               "  %f : bool = prim::Constant[value=0]()\n"
+                                               "  %d : int[] = prim::Constant[value=[2]]()\n"
+                                               "  %y : " F32(
+                                                   "3, 8", "8, 1") " = aten::sum(%x, %d, %f, %n)\n"
+                                                                   "  return (%y)\n"};
+  for (int i = 0; i < 2; i++) {
+    lowered t;
+    assert_ok(open_graph(&t, rows[i]));
+    assert_non_null(strstr(t.text.data, "reduce"));
+    close_graph(&t);
+  }
 }
 
 static void test_flip(void **unused) {
@@ -292,9 +339,10 @@ static void test_asked_of_pools(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_indices), cmocka_unit_test(test_taps),
-      cmocka_unit_test(test_flip),        cmocka_unit_test(test_edges),
-      cmocka_unit_test(test_one_hot),     cmocka_unit_test(test_floor_divide),
-      cmocka_unit_test(test_reasons),     cmocka_unit_test(test_asked_of_pools)};
+      cmocka_unit_test(test_two_indices),   cmocka_unit_test(test_taps),
+      cmocka_unit_test(test_sum_of_pairs),  cmocka_unit_test(test_flip),
+      cmocka_unit_test(test_edges),         cmocka_unit_test(test_one_hot),
+      cmocka_unit_test(test_floor_divide),  cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_asked_of_pools)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
