@@ -44,10 +44,18 @@ static int64_t count_nodes(const kiln_block *block) {
   return count;
 }
 
+/* Whether all that a step gives is read, by the next step or behind the loop: what nobody reads of
+ * the first steps would be removed, with its complaints. */
+static bool hands_all_on(const kiln_node *loop) {
+  for (int i = 0; i < loop->output_count; i++)
+    if (!loop->outputs[i]->uses || !kiln_block_input(loop->blocks[0], 1 + i)->uses) return false;
+  return true;
+}
+
 /* How often the loop runs, which is worth its growth; 0: it stays. */
 static int64_t find_trips(const unroller *u, const kiln_node *loop, int64_t *growth) {
   int64_t trips;
-  if (!kiln_loop_is_counted(loop) || kiln_block_raises(loop->blocks[0]) ||
+  if (!kiln_loop_is_counted(loop) || kiln_block_raises(loop->blocks[0]) || !hands_all_on(loop) ||
       !kiln_ir_value_const_int(kiln_node_input(loop, 0), &trips) || trips < 1 || trips > MOST_TRIPS)
     return 0;
   *growth = count_nodes(loop->blocks[0]) * trips;
