@@ -265,9 +265,10 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
     /* What is cut off is not wrapped around. */
     if (how == CIRCULAR && (before < 0 || after < 0))
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
-    if (how == CIRCULAR &&
-        !kiln_dims_prove(l->fn->dims, kiln_sum_number(before > after ? before : after),
-                         kiln_sum_of(l->fn->dims, size)))
+    /* As many elements there must be, and one more where the outermost is not repeated. */
+    const int64_t most = before > after ? before : after, least = how == REFLECT ? most + 1 : most;
+    if ((how == CIRCULAR || how == REFLECT) &&
+        !kiln_dims_prove(l->fn->dims, kiln_sum_number(least), kiln_sum_of(l->fn->dims, size)))
       return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
     int side = before > 0 ? kiln__lower_side(l, &own->dims[d], before) : 1;
     if (side == 0) return -1;
