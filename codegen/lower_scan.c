@@ -85,6 +85,7 @@ static int scan_element(kiln__lowering *l, const kiln_node *node, const kiln__lo
   if (dim < 0) return running(l, node, map, dim, op, output);
   if (l->scans && !goes_along(l, map, dim)) return kiln__lower_refuse(l, KILN_REASON_rows_differ);
   if (l->scans) return running(l, node, map, dim, op, output);
+  if (map->dims[dim].check) return kiln__lower_refuse(l, KILN_REASON_no_local_gather);
   return kiln_loop_load(l->fn, l->nest, rows->values[output], map->dims[dim].offset,
                         map->dims[dim].steps);
 }

@@ -161,6 +161,24 @@ static void test_flip(void **unused) {
 }
 
 /* Inside it is a copy; before it and behind it elements come backwards, or are the last one. */
+/* A running product read backwards lies in a local buffer, at places that are computed. */
+static void test_flipped_scan(void **unused) {
+  (void)unused;
+  lowered t;
+  kiln_status_destroy(open_graph(
+      &t,
+      "graph(%x : " F32(
+          "3, 8", "8, 1") "):\n"
+                          "  %n : NoneType = prim::Constant()\n"
+                          "  %d : int = prim::Constant[value=1]()\n"
+                          "  %p : " F32("3, 8", "8, 1") " = aten::cumprod(%x, %d, %n)\n"
+                                                        "  %y : " F32(
+                                                            "3, 8", "8, 1") " = aten::fliplr(%p)\n"
+                                                                            "  return (%y)\n"));
+  assert_int_equal(t.reason, KILN_REASON_no_local_gather);
+  close_graph(&t);
+}
+
 static void test_edges(void **unused) {
   (void)unused;
   assert_lowers(
@@ -339,10 +357,10 @@ static void test_asked_of_pools(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_two_indices),   cmocka_unit_test(test_taps),
-      cmocka_unit_test(test_sum_of_pairs),  cmocka_unit_test(test_flip),
-      cmocka_unit_test(test_edges),         cmocka_unit_test(test_one_hot),
-      cmocka_unit_test(test_floor_divide),  cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_asked_of_pools)};
+      cmocka_unit_test(test_two_indices),  cmocka_unit_test(test_taps),
+      cmocka_unit_test(test_sum_of_pairs), cmocka_unit_test(test_flipped_scan),
+      cmocka_unit_test(test_flip),         cmocka_unit_test(test_edges),
+      cmocka_unit_test(test_one_hot),      cmocka_unit_test(test_floor_divide),
+      cmocka_unit_test(test_reasons),      cmocka_unit_test(test_asked_of_pools)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
