@@ -271,8 +271,7 @@ int kiln__lower_item(kiln__lowering *l, const kiln_ir_value *list, int i,
 
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask) {
   const lowering_entry *e = lowering_of(node->op);
-  return e && e->rows && kiln__rows_mask(node, e->dims, out_mask) &&
-         !kiln__rows_are_pairs(node, *out_mask);
+  return e && e->rows && kiln__rows_mask(node, e->dims, out_mask);
 }
 
 const kiln__rows *kiln__rows_find(const kiln__lowering *l, const kiln_node *node,

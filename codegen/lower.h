@@ -69,11 +69,13 @@ struct kiln__rows {
  * the one that argument 2 names, or, where it is -1, all; all of a loss whose argument `reduction`
  * asks for a sum or mean; of a scan the one that argument 1 names; those of an adaptive pool whose
  * argument 1 asks for one element; those of a pool of one window; those that have other sizes in
- * the list that is argument 1, or none. */
+ * the list that is argument 1, or none; those that argument 1 names, but for pairs of floats, not
+ * in the last dimension, which are summed where they are wanted. */
 typedef enum kiln__rows_dims {
   KILN__ROWS_all,
   KILN__ROWS_named,
   KILN__ROWS_named_2,
+  KILN__ROWS_named_but_pairs,
   KILN__ROWS_last,
   KILN__ROWS_inner,
   KILN__ROWS_groups,
@@ -90,9 +92,6 @@ typedef enum kiln__rows_dims {
 /* Which dimensions of its first input a node reduces, a bit each; false: that is not known. Above
  * them is the number of channels in a group, where groups of them are rows. */
 bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask);
-/* Whether these are sums of two floats each, not along the last dimension: they are added where
- * they are wanted, as a pointwise operator does it, and are no rows. */
-bool kiln__rows_are_pairs(const kiln_node *node, uint64_t mask);
 enum { KILN__ROWS_PART = 16 };
 static inline kiln_dim kiln__rows_part(uint64_t mask) {
   return (kiln_dim)(mask >> KILN__ROWS_PART);

@@ -114,6 +114,16 @@ static bool has_constants(const kiln_node *node) {
   return all;
 }
 
+/* One dimension of two floats, not the last one. */
+static bool are_pairs(const kiln_node *node, uint64_t mask) {
+  if (!mask || mask & (mask - 1)) return false;
+  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
+  const int dim = __builtin_ctzll(mask);
+  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
+  return dim < d->rank - 1 && d->sizes[dim] == 2 && kiln__lower_result_dtype(node, 0) == dtype &&
+         (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64);
+}
+
 bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_mask) {
   const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
   if (!d || !has_constants(node)) return false;
@@ -124,6 +134,8 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
     case KILN__ROWS_scan:
     case KILN__ROWS_named: return named_dims(node, 1, rank, out_mask);
     case KILN__ROWS_named_2: return named_dims(node, 2, rank, out_mask);
+    case KILN__ROWS_named_but_pairs:
+      return named_dims(node, 1, rank, out_mask) && !are_pairs(node, *out_mask);
     case KILN__ROWS_last: return last_dims(node, d, out_mask);
     case KILN__ROWS_groups: return group_dims(node, d, out_mask);
     case KILN__ROWS_pool: return rank > node->op->dims && pooled_dims(node, d, out_mask);
@@ -138,21 +150,12 @@ bool kiln__rows_mask(const kiln_node *node, kiln__rows_dims dims, uint64_t *out_
   return kiln__rows_reduction(node) > 0;
 }
 
-bool kiln__rows_are_pairs(const kiln_node *node, uint64_t mask) {
-  if (!kiln_node_is(node, KILN_OP_sum_dim_IntList) || !mask || mask & (mask - 1)) return false;
-  const kiln_tensor_detail *d = kiln_node_input(node, 0)->type->detail;
-  const int dim = __builtin_ctzll(mask);
-  const kiln_dtype dtype = kiln__lower_input_dtype(node, 0);
-  return dim < d->rank - 1 && d->sizes[dim] == 2 && kiln__lower_result_dtype(node, 0) == dtype &&
-         (dtype == KILN_DTYPE_F32 || dtype == KILN_DTYPE_F64);
-}
-
 /* x.sum(1) of x (8, 2, 64) is x[:, 0] + x[:, 1], without a loop. A sum begins with 0: that of two
  * -0 is 0. */
 KILN__LOWER(sum_of_pairs) {
   uint64_t mask;
   const kiln_ir_value *x = kiln_node_input(node, 0);
-  if (!kiln__rows_mask(node, KILN__ROWS_named, &mask) || !kiln__rows_are_pairs(node, mask))
+  if (!kiln__rows_mask(node, KILN__ROWS_named, &mask) || !are_pairs(node, mask))
     return kiln__lower_refuse(l, KILN_REASON_not_constant);
   const int rank = x->type->detail->rank, dim = __builtin_ctzll(mask), keeps = map->rank == rank;
   kiln__lower_map *own = kiln__lower_new_map(l, rank);
