@@ -6,6 +6,7 @@
  * transposed one is a convolution too: of x with stride - 1 zeros between its elements, and of w
  * with each window backwards. */
 #include "codegen/lower.h"
+#include "runtime/kernels/heavy/taps.h"
 
 enum { MOST = 3 }; /* dimensions of a window */
 
@@ -102,11 +103,8 @@ static bool read_groups(const kiln_node *node, int at, int64_t *out) {
   return kiln_dim_is_number(*out);
 }
 
-/* Whether the tap reads a pixel, wherever the window stands. */
 static bool reads_pixel(const conv *c, int d, int64_t tap) {
-  const int64_t at = tap * c->dilation[d] - c->pad[d], step = c->stride[d];
-  const int64_t place = at >= 0 ? 0 : (step - 1 - at) / step; /* the first that is not before x */
-  return place < c->out[d] && at + place * step < c->in[d];
+  return kiln_tap_reads(tap * c->dilation[d] - c->pad[d], c->stride[d], c->out[d], c->in[d]);
 }
 
 /* Of an image of 6 x 6, with dilation and padding 12, all taps but the middle one read zeros alone:
@@ -117,9 +115,8 @@ static void drop_taps(conv *c) {
     if (c->transposed || c->stride[d] < 1 || !kiln_dim_is_number(c->in[d]) ||
         !kiln_dim_is_number(c->out[d]))
       continue;
-    while (first < last && !reads_pixel(c, d, first) &&
-           (first + 1) * c->dilation[d] <=
-               c->pad[d]) /* zeros stand before x, and are not negative */
+    /* Zeros stand before x, and no fewer than none. */
+    while (first < last && !reads_pixel(c, d, first) && (first + 1) * c->dilation[d] <= c->pad[d])
       first++;
     while (last > first && !reads_pixel(c, d, last)) last--;
     c->first[d] = first;

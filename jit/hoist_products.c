@@ -15,6 +15,7 @@
  * those of other steps. Bits may be others than a step's own product has: not with KILN_EXACT, and
  * not under KILN_COMPAT=torch. */
 #include "jit/fusion.h"
+#include "runtime/kernels/heavy/products.h"
 
 typedef struct hoister {
   kiln_pass *pass;
@@ -79,13 +80,11 @@ static bool is_fixed(const hoister *h, const kiln_ir_value *v) {
   return true;
 }
 
-/* As the type says: the operator makes nothing of more (runtime/kernels/heavy/products.c), and a
- * group takes the product. */
+/* As the type says: the operator makes nothing of more, and a group takes the product. */
 static bool has_many_rows(const kiln_ir_value *product) {
-  enum { MOST_ROWS = 16 };
   const kiln_tensor_detail *d = product->type->detail;
   return kiln_type_has_dims(product->type) && d->rank == 2 &&
-         kiln_dim_or(d->sizes[0], 0) > MOST_ROWS;
+         kiln_dim_or(d->sizes[0], 0) > KILN_STEPS_MOST_ROWS;
 }
 
 static bool find_product(const hoister *h, kiln_node *n, step *out) {

@@ -4,6 +4,7 @@
 
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/kernels/heavy/gemm.h"
+#include "runtime/kernels/heavy/taps.h"
 #include "runtime/kernels/nn/nn.h"
 
 typedef struct conv {
@@ -230,11 +231,8 @@ static kiln_status *multiply(const kiln__nn *nn, const kiln_conv *p) {
 
 /* -- Taps that read nothing -- */
 
-/* Whether the tap reads an element, wherever the window stands. */
 static bool reads_input(const kiln_conv_axis *a, int64_t tap) {
-  const int64_t at = a->first + tap * a->tap_step;
-  const int64_t place = at >= 0 ? 0 : (a->step - 1 - at) / a->step; /* the first that is in it */
-  return place < a->out && at + place * a->step < a->in;
+  return kiln_tap_reads(a->first + tap * a->tap_step, a->step, a->out, a->in);
 }
 /* Of an image of 6 x 6, with dilation and padding 12, all taps but the middle one read zeros alone:
  * they are no part of the sum. */

@@ -1,6 +1,7 @@
 /* products.c: products of vectors and of several matrices, as composites of matmul.c. */
 #include "base/checked.h"
 #include "runtime/kernels/composite.h"
+#include "runtime/kernels/heavy/products.h"
 
 /* -- Products -- */
 
@@ -134,8 +135,7 @@ KILN_COMPOSITE(bilinear) {
 
 /* -- All steps of a loop -- */
 
-/* One row or a few: more read the weight seldom enough in a product of their own. */
-enum { MOST_ROWS = 16, MOST_STEPS_BYTES = 64 << 20 };
+enum { MOST_STEPS_BYTES = 64 << 20 };
 
 static bool is_plain(const kiln_tensor *t, kiln_dtype dtype, int rank) {
   return kiln_tensor_rank(t) == rank && kiln_tensor_dtype(t) == dtype && !t->sides &&
@@ -152,7 +152,7 @@ static bool gains(const kiln_tensor *x, int64_t dim, int64_t steps, const kiln_t
     return false;
   const int64_t m = sizes[dim == 0], k = sizes[dim == 2 ? 1 : 2], n = of_weight[!transposed];
   int64_t bytes;
-  return m <= MOST_ROWS && k == of_weight[transposed] &&
+  return m <= KILN_STEPS_MOST_ROWS && k == of_weight[transposed] &&
          kiln_checked_mul_i64(steps * m, n * (int64_t)kiln_dtype_size(dtype), &bytes) &&
          bytes <= MOST_STEPS_BYTES;
 }
