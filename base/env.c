@@ -131,11 +131,13 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
   if (*env.flags.trace.text) status = kiln_timeline_create(env.flags.trace.text, &env.timeline);
   if (!status && env.flags.threads != 1)
     status = kiln_pool_create((int)env.flags.threads, &env.pool);
+  if (!status) status = kiln_job_queue_create(env.mem, (int)env.flags.compile_share, &env.jobs);
   if (!status) {
     *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
     if (!*out_env) status = kiln_status_oom();
   }
   if (status) {
+    kiln_job_queue_destroy(env.jobs);
     kiln_timeline_destroy(env.timeline);
     kiln_pool_release(env.pool);
     kiln_mem_release(env.mem);
@@ -149,6 +151,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
 void kiln_env_destroy(kiln_env *env) {
   if (!env) return;
   kiln_mem *mem = env->mem;
+  kiln_job_queue_destroy(env->jobs);
   kiln_timeline_destroy(env->timeline);
   kiln_pool_release(env->pool);
   kiln_mem_free(mem, env, sizeof *env);

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/flags.h"
+#include "base/job_queue.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
@@ -28,6 +29,7 @@ typedef struct kiln_env {
   bool tiles;              /* AMX's are there and taken: the flag matmul asks for bf16 */
   kiln_pool *pool;         /* retained; NULL: one thread */
   kiln_timeline *timeline; /* NULL: nobody asked for one */
+  kiln_job_queue *jobs;    /* compile jobs beside calls */
 } kiln_env;
 
 /* Lays the environment variables (NULL: none) and `options` (NULL: none), entries of the same form,

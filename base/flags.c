@@ -178,12 +178,6 @@ kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *val
     describe(info, allowed, sizeof allowed);
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s: \"%s\" is not %s", name, value, allowed);
   }
-#define KILN_ABSENT(flag, absent, sentence)                                              \
-  if (changed.flag == (absent)) {                                                        \
-    return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s=%s: %s", name, value, sentence); \
-  }
-#include "base/absent.def"
-#undef KILN_ABSENT
   if (info->type == KILN_FLAG_STRATEGY) ((kiln_strategy *)field)->given = true;
   /* Only what differs: other threads read the other flags, as the one that opens LLVM its path. */
   const char *from = (const char *)&changed;

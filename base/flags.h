@@ -61,6 +61,7 @@ typedef struct kiln_flag_info {
 
 /* Values of ENUM flags, in the order of their words. */
 enum { KILN_COMPAT_KILN, KILN_COMPAT_TORCH };
+enum { KILN_COMPILE_SYNC, KILN_COMPILE_ASYNC };
 enum { KILN_ALLOC_DEFAULT, KILN_ALLOC_SYSTEM };
 enum { KILN_PERF_OFF, KILN_PERF_MAP, KILN_PERF_JITDUMP };
 
@@ -69,8 +70,7 @@ extern const int kiln_flag_count;
 
 /* Sets every flag to its default. */
 void kiln_flags_init(kiln_flags *flags);
-/* Sets one flag from text; KILN_INVALID_ARGUMENT names the flag, the value and what is allowed, or
- * why a value of absent.def is refused. */
+/* Sets one flag from text; KILN_INVALID_ARGUMENT names the flag, the value and what is allowed. */
 kiln_status *kiln_flags_set(kiln_flags *flags, const char *name, const char *value) KILN_MUST_USE;
 /* Applies KILN_* from `environ` (array of "NAME=value"), and adds the bits of the flags that it
  * sets, by their place in the table, to *out_set. An unknown KILN_* name is not an error:

@@ -352,6 +352,11 @@ kiln_status *kiln__replace_fallbacks(kiln_block *block, kiln_arena *scratch, kil
  * were recorded. */
 static const kiln_shape_seen *see_arguments(kiln_compile_job *j, int input_count) {
   kiln_shape_seen *seen = create_seen(j->arena, input_count);
+  for (int i = 0; j->seen && i < input_count && i < j->seen->count; i++) {
+    const kiln_shape_seen *then = &j->seen->tensors[i];
+    if (then->rank >= 0)
+      seen[i] = copy_seen(j->arena, then->rank, then->dims, then->dims + then->rank);
+  }
   for (int i = 0; i < input_count && i < j->arg_count; i++) {
     if (j->args[i].tag != KILN_TAG_TENSOR) continue;
     const kiln_tensor *t = j->args[i].u.tensor;
@@ -514,6 +519,22 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   return NULL;
 }
 
+/* Plans for the new regions, of the plain interpreter: what a guard that fails finds at once, where
+ * the region's own levels are made beside calls. */
+static kiln_status *prepare_regions(kiln_compile_job *j) {
+  for (kiln_executor *ex = j->executors.first; ex; ex = ex->next) {
+    kiln_variant *plain = KILN_NEW(j->arena, kiln_variant);
+    ex->plain = plain;
+    plain->made_by = KILN_PIPELINE_noopt;
+    KILN_TRY(kiln__program_make(ex, NULL, KILN_PIPELINE_noopt, &j->runner, &j->other));
+    plain->fingerprint = kiln__program_fingerprint(&j->other);
+    KILN_TRY(emit(j, j->other.graph, ex->callable.name, NULL, NULL, &plain->plan));
+    ex->interim = plain->plan;
+    kiln_program_destroy(&j->other);
+  }
+  return NULL;
+}
+
 /* The plan, to be published. Guards that no kernel stands behind are of no use. */
 static kiln_status *finish(kiln_compile_job *j) {
   if (j->group_count > 0 && j->kernel_count == 0) {
@@ -524,7 +545,8 @@ static kiln_status *finish(kiln_compile_job *j) {
   if (!j->v->guard) KILN_TRY(kiln__replace_fallbacks(j->program.graph->top, j->scratch, j));
   kiln_arena_reset(j->scratch);
   KILN_TRY(kiln_graph_verify(j->program.graph));
-  return emit_variant(j);
+  KILN_TRY(emit_variant(j));
+  return j->jit->jobs ? prepare_regions(j) : NULL;
 }
 
 kiln_status *kiln__compile_optimized(kiln_compile_job *j) {

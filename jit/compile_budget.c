@@ -17,12 +17,12 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
   const kiln_flags *flags = &jit->env.flags;
   const uint64_t now = kiln_now_ns();
   uint64_t own = flags->compile_time ? (uint64_t)flags->compile_time * 1000000 : UINT64_MAX;
-  uint64_t time = least(call->compile_ns, own);
+  const uint64_t time = call ? least(call->compile_ns, own) : own;
   *allowance =
       (kiln_compile_allowance){.call = call, .begin_ns = now, .held = kiln_mem_bytes(jit->env.mem)};
   kiln_budget *b = &allowance->budget;
   kiln_budget_begin(b, needs ? "the call" : "the compilation", NULL, NULL);
-  b->cancel = call->budget.cancel;
+  b->cancel = call ? call->budget.cancel : jit->abandon;
   b->time_ms = needs ? call->limits.time_ms : (uint32_t)(time / 1000000);
   if (needs) {
     if (call->limits.bytes) {
@@ -32,9 +32,10 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
     b->deadline_ns = call->budget.deadline_ns ? call->budget.deadline_ns + call->compile_ns : 0;
     return;
   }
-  allowance->is_limited = call->compile_ns < own || call->compile_bytes < UINT64_MAX;
-  b->bytes = limit_of(least(call->compile_bytes,
-                            flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX));
+  const uint64_t lent = call ? call->compile_bytes : UINT64_MAX;
+  allowance->is_limited = call && (call->compile_ns < own || lent < UINT64_MAX);
+  b->bytes =
+      limit_of(least(lent, flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX));
   if (b->bytes == UINT64_MAX) b->bytes = 0;
   if (time == UINT64_MAX) return;
   b->deadline_ns = now + time;
@@ -43,6 +44,7 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
 
 void kiln__compile_end(kiln_compile_allowance *allowance) {
   kiln_call *call = allowance->call;
+  if (!call) return;
   const size_t held = kiln_mem_bytes(call->env->mem);
   const size_t grown = held > allowance->held ? held - allowance->held : 0;
   const uint64_t spent = kiln_now_ns() - allowance->begin_ns, time = least(spent, call->compile_ns);

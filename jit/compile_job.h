@@ -23,7 +23,8 @@ typedef struct kiln_compile_allowance {
   bool is_limited; /* by the call, and not by flags */
 } kiln_compile_allowance;
 
-/* What can be left to the interpreter gets the call's allowance for compiling; what the call
+/* `call` NULL: of a job beside calls, which has what flags give it until the model goes.
+ * What can be left to the interpreter gets the call's allowance for compiling; what the call
  * `needs` also the time that it has left. */
 void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
                          bool needs);
@@ -38,7 +39,8 @@ typedef struct kiln_compile_job {
   const kiln_compile_allowance *allowance;
   const kiln_ivalue *args; /* of the call: for kiln__compile_source */
   int arg_count;
-  int depth; /* of the variant */
+  const kiln_arguments_seen *seen; /* the same of a job beside calls, which has none */
+  int depth;                       /* of the variant */
 
   /* What it works with. */
   kiln_jit *jit;

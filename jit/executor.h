@@ -61,6 +61,7 @@
 #include "jit/jit.h"
 #include "jit/pass_run.h"
 #include "profiler/profile.h"
+#include "runtime/prepare.h"
 
 #define KILN_EXECUTOR_STATES(X)                                            \
   X(EMPTY, "nothing of this level was made yet")                           \
@@ -110,10 +111,20 @@ typedef struct kiln_variant {
   kiln_program recorded;             /* its graph */
   kiln_arena *arena;                 /* of the job that made it, when published */
   struct kiln_variant *recorder;     /* what was `building` before it */
+  bool unprepared;                   /* atomic: its first run would compute of weights, which a
+                                      * job is to do (jit/beside.c) */
   uint64_t hits_before;              /* when the region's window began (jit/renewal.c) */
   kiln_retired retired;              /* where it has given way: */
   kiln_group_list groups;            /* those that were its own */
 } kiln_variant;
+
+/* What a job beside calls keeps of the arguments of the call that asked for it. */
+typedef struct kiln_arguments_seen {
+  uint64_t hash; /* kiln_guard_hash */
+  int count;
+  size_t bytes; /* of this block */
+  kiln_shape_seen tensors[];
+} kiln_arguments_seen;
 
 typedef struct kiln_executor {
   kiln_callable callable; /* first */
@@ -121,11 +132,12 @@ typedef struct kiln_executor {
   kiln_function *function;    /* NULL: a region */
   struct kiln_executor *root; /* of the function that it belongs to */
   int base_depth;             /* of its first level: 0 for functions */
+  kiln_job_lock plain_lock;   /* a function's: who makes its `plain` */
   kiln_job_lock lock;         /* a root's: all of its executors', whose it protects: */
   kiln_executor_state state;
   int level;                         /* that is being made, or was made last */
   int tries;                         /* compile jobs that ran out of their budget */
-  uint64_t recorded;                 /* hash of the arguments whose types were recorded last */
+  uint64_t recorded;                 /* atomic: hash of the arguments that were recorded last */
   int group_count;                   /* of a root's groups; their slots: */
   KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
   const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */
@@ -139,6 +151,17 @@ typedef struct kiln_executor {
   const kiln_variant *plain;   /* atomic: has the plan for calls without JIT */
   bool given_up;     /* atomic: after too many tries, `plain` serves where no variant does */
   uint16_t hints[8]; /* atomic: places of variants, by hash of the input types */
+
+  /* jit/beside.c */
+  const kiln_plan *interim; /* atomic: serves where no variant does; NULL: none was made yet */
+  kiln_profile *profiling;  /* atomic: what `interim` records for, or NULL */
+  uint32_t version;         /* atomic: how often a variant was published */
+  bool asked;               /* atomic: a job waits or runs, whose are: */
+  kiln_queued_job job;
+  kiln_arguments_seen *seen_then; /* owned; of a call that no variant fits, or */
+  kiln_weights *weights_then;     /* owned; of `preparing` */
+  kiln_variant *preparing;
+  uint32_t version_then;
 
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */
@@ -197,6 +220,13 @@ struct kiln_jit {
   } gone;                           /* counts of variants that gave way */
   uint64_t unserved_ns, renewal_ns; /* atomic: jit/renewal.c */
   uint64_t compiles, compile_failures, compile_ns, simple_plans; /* atomic */
+
+  /* jit/beside.c */
+  kiln_job_queue *jobs; /* the context's; NULL: calls compile on their own thread */
+  kiln_job_owner owner; /* of this model's jobs */
+  kiln_cancel *abandon; /* owned: asked when the model goes */
+  uint64_t asks;        /* atomic: jobs that were asked for */
+  uint64_t stalls, worst_stall_ns; /* atomic: of calls that waited (kiln_counters) */
 };
 
 /* -- executor.c -- */
@@ -209,6 +239,11 @@ void kiln__executor_deinit(kiln_executor *executor);
 void kiln__variant_deinit(kiln_variant *variant);
 
 enum { KILN__MAX_SETTINGS = 4 }; /* of the flags that a method's roots are made for */
+
+/* -- levels.c -- */
+
+/* What served calls while this variant was made gives way to it, or to the plan before it. */
+void kiln__end_interim(kiln_executor *executor, const kiln_variant *variant);
 
 /* -- renewal.c -- */
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "jit/executor.h"
+#include "jit/levels.h"
 
 /* -- Making -- */
 
@@ -27,12 +27,16 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->unit = unit;
   jit->codegen = codegen;
   jit->methods.find = find_method;
+  if (flags->compile == KILN_COMPILE_ASYNC && flags->compat != KILN_COMPAT_TORCH)
+    jit->jobs = env->jobs;
   kiln_status *status = kiln_arena_create(env->mem, &jit->arena);
   kiln_counter_book_init(&jit->book, env->mem);
   jit->calls = kiln_counter_book_new(&jit->book, 1);
   if (!status && !jit->calls) status = kiln_status_oom();
+  if (!status) status = kiln_cancel_create(&jit->abandon);
   if (!status) status = kiln_pass_quota_init(&jit->quota, &jit->env);
   if (status) {
+    kiln_cancel_destroy(jit->abandon);
     kiln_counter_book_deinit(&jit->book);
     kiln_arena_destroy(jit->arena);
     kiln_mem_free(env->mem, jit, sizeof *jit);
@@ -52,6 +56,8 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
 void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
+  kiln__leave_jobs(jit);
+  kiln_cancel_destroy(jit->abandon);
   kiln_epoch_deinit(&jit->epoch);
   kiln_guard_misses_deinit(&jit->misses);
   kiln_counter_book_deinit(&jit->book);
@@ -140,6 +146,17 @@ bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range) {
   return told;
 }
 
+static void note_wait(kiln_jit *jit, kiln_call *call) {
+  const uint64_t ns = call->waited_ns;
+  uint64_t worst = __atomic_load_n(&jit->worst_stall_ns, __ATOMIC_RELAXED);
+  call->waited_ns = 0;
+  while (ns > worst && !__atomic_compare_exchange_n(&jit->worst_stall_ns, &worst, ns, true,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+  if (ns > (uint64_t)jit->env.flags.max_stall_us * 1000)
+    __atomic_fetch_add(&jit->stalls, 1, __ATOMIC_RELAXED);
+}
+
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
                            const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
   kiln_tally_begin(&call->tally, &jit->book);
@@ -153,6 +170,7 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   *place = outer;
   call->epoch = outer_epoch;
   kiln_epoch_leave(&jit->epoch, ticket);
+  if (__builtin_expect(call->waited_ns != 0, 0)) note_wait(jit, call);
   if (__builtin_expect(call->unserved_since != 0, 0)) {
     const uint64_t ns = kiln_now_ns() - call->unserved_since;
     __atomic_fetch_add(&jit->unserved_ns, ns, __ATOMIC_RELAXED);
@@ -183,6 +201,9 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   c->compiles = __atomic_load_n(&jit->compiles, __ATOMIC_RELAXED);
   c->compile_failures = __atomic_load_n(&jit->compile_failures, __ATOMIC_RELAXED);
   c->compile_ns = __atomic_load_n(&jit->compile_ns, __ATOMIC_RELAXED);
+  c->jobs = kiln_jit_asks(jit);
+  c->stalls = __atomic_load_n(&jit->stalls, __ATOMIC_RELAXED);
+  c->worst_stall_ns = __atomic_load_n(&jit->worst_stall_ns, __ATOMIC_RELAXED);
   c->simple_plans = __atomic_load_n(&jit->simple_plans, __ATOMIC_RELAXED);
   c->max_depth = jit->max_depth;
   for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {

@@ -6,8 +6,9 @@
  * and jit/pipelines.def.
  *
  * Threads: every function here may be called by several threads at once, except create and
- * destroy. Compilation is on the calling thread (KILN_COMPILE=sync), and nobody waits for it but
- * calls of the same function: executor.h has the locks. */
+ * destroy. Compilation is on the calling thread (the flag compile is sync), and nobody waits for it
+ * but calls of the same function; or on a thread of the context (async), and nobody waits
+ * (jit/beside.c). executor.h has the locks. */
 #pragma once
 
 #include "codegen/codegen.h"
@@ -35,6 +36,12 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function,
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
                            const kiln_ivalue *args, int arg_count,
                            kiln_ivalue *out_result) KILN_MUST_USE;
+
+/* Returns when no job of the model's waits or runs: what calls have asked for is made, or refused.
+ * KILN_LIMIT and KILN_CANCELLED of the budget (NULL: as long as it takes). */
+kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) KILN_MUST_USE;
+/* How many jobs were asked for until now. */
+uint64_t kiln_jit_asks(kiln_jit *jit);
 
 /* -- Counters -- */
 

@@ -155,6 +155,7 @@ static void forget_arena(kiln_jit *jit, const kiln_arena *arena) {
 void kiln__variant_retire(kiln_executor *ex, kiln_variant *v) {
   kiln_jit *jit = ex->jit;
   kiln_group_list stay = {0};
+  kiln__end_interim(ex, v);
   for (kiln_group_info *g = jit->groups.first, *next; g; g = next) {
     next = g->next;
     g->next = NULL;

@@ -30,6 +30,7 @@ typedef struct kiln_call {
   uint32_t untimed;                /* calls since one was */
   struct kiln_instr_time *ticking; /* of the instruction that runs, when timed; or NULL */
   uint64_t ticked_at;              /* nanoseconds: when it began */
+  uint64_t waited_ns;              /* for what the JIT makes, in this call */
   uint64_t unserved_since;         /* nanoseconds: when the first region found no variant; 0 */
   kiln_print_fn print;
   void *print_user;

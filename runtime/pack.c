@@ -482,7 +482,9 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
   if (slot && kiln_memory_can_hold(t) &&
       kiln_recall_wants(&slot->kept, kiln_memory_id(t), call->epoch)) {
+    const uint64_t begin = kiln_now_ns();
     KILN_TRY(keep(call, slot, &same, t, *out_bytes));
+    call->waited_ns += kiln_now_ns() - begin;
     *out_data = recall(slot, t);
     if (*out_data) return NULL;
   }

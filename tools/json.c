@@ -164,6 +164,9 @@ cJSON *tool_json_counters(const kiln_counters *c) {
   cJSON_AddItemToObject(json, "groups_never_run", tool_json_int((int64_t)c->groups_never_run));
   cJSON_AddItemToObject(json, "max_depth", tool_json_int((int64_t)c->max_depth));
   cJSON_AddItemToObject(json, "simple_plans", tool_json_int((int64_t)c->simple_plans));
+  cJSON_AddItemToObject(json, "jobs", tool_json_int((int64_t)c->jobs));
+  cJSON_AddItemToObject(json, "stalls", tool_json_int((int64_t)c->stalls));
+  cJSON_AddNumberToObject(json, "worst_stall_ms", (double)c->worst_stall_ns * 1e-6);
   return json;
 }
 

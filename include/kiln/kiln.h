@@ -283,6 +283,10 @@ typedef struct kiln_counters {
   uint64_t groups_never_run; /* reached under their variant, but never ran compiled */
   uint32_t max_depth;        /* deepest bailout level reached */
   uint64_t simple_plans;     /* executors that used up their depth */
+  uint64_t jobs;             /* asked for by calls, which did not wait (option compile=async) */
+  uint64_t stalls;           /* calls that waited for the JIT longer than the option max_stall_us,
+                              * but for first calls of methods */
+  uint64_t worst_stall_ns;   /* the longest such wait of a call, within the option or not */
 } kiln_counters;
 KILN_API void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
                                         size_t struct_size);
@@ -327,6 +331,20 @@ typedef struct kiln_call_options {
 KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const kiln_call_options *options, kiln_value **out_result);
+
+/* With the option compile=async, kernels are made beside calls. Returns when all that calls have
+ * asked for until now is made, or refused: what is asked for then depends on the calls to come.
+ * KILN_LIMIT and KILN_CANCELLED of `limits` (NULL: as long as it takes), of which only time and
+ * cancelling count. With compile=sync it returns at once. */
+KILN_API kiln_status *kiln_model_wait_idle(kiln_model *model, const kiln_limits *limits);
+
+/* Makes all plans and kernels for calls with such arguments before the first request: calls the
+ * method on an instance and on copies of its own, until nothing more is to be made. What the method
+ * prints is printed. Elements do not matter where the method does not branch on them, so zeros of
+ * the right sizes do. `options` are those of each call, and may be NULL. */
+KILN_API kiln_status *kiln_model_warm_up(kiln_model *model, const char *method,
+                                         kiln_value *const *arguments, int argument_count,
+                                         const kiln_call_options *options);
 
 /* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
  * retains `value` and must match the attribute's type. KILN_BUSY: getting beside a call that may

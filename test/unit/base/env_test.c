@@ -66,7 +66,8 @@ static void wrong_values_are_refused(void **state) {
       {"fusion_strategy", "static,2", "levels"},
       {"fusion_strategy", "STATIC,2;;DYNAMIC,1", "levels"},
       {"fusion_strategy", "STATIC,-1", "levels"},
-      {"compile", "async", "not built"},
+      {"compile", "later", "sync|async"},
+      {"compile_share", "100", "1 to 99"},
       {"nothing", "1", "no option"},
       {"JIT", "on", "no option"},
   };

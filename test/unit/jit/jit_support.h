@@ -38,6 +38,7 @@ static inline void model_open(model *m, const char *graph, const char *const *fl
   *m = (model){0};
   assert_ok(kiln_env_create(NULL, &m->env));
   m->env->log.level[KILN_LOG_warn] = 0;
+  assert_ok(kiln_flags_set(&m->env->flags, "compile", "sync"));
   for (; flags && *flags; flags++) {
     const char *equals = strchr(*flags, '=');
     char name[64] = {0};

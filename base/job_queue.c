@@ -1,0 +1,210 @@
+/* job_queue.c: jobs in order of coming, and the thread that runs them. */
+#include "base/job_queue.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STACK_BYTES = 8 << 20, POLL_NS = 5000000, SECOND_NS = 1000000000, ADOPTING = -1 };
+
+struct kiln_job_queue {
+  kiln_mem *mem;
+  int nice;
+  pid_t maker;          /* atomic: of the process that the thread is of; ADOPTING: it changes */
+  pthread_mutex_t lock; /* of all below */
+  pthread_cond_t came, ended;
+  pthread_t thread;
+  bool started, ending;
+  kiln_queued_job *first, *last;
+  kiln_job_owner *running; /* the owner of the job that runs; NULL: none does */
+};
+
+/* -- The thread -- */
+
+/* sched_setattr(2), which the C library has no name for. */
+typedef struct attributes {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+} attributes;
+
+/* Turns beside a busy caller are as short as Linux makes them (from 6.12 on; others choose): the
+ * caller then loses the share, and not a few milliseconds at once. A refusal changes nothing but
+ * speed. */
+static void lower_priority(int nice) {
+  enum { TURN_NS = 100000 };
+  const attributes own = {.size = sizeof own, .nice = nice, .runtime = TURN_NS};
+  (void)syscall(SYS_sched_setattr, 0, &own, 0);
+}
+
+static void *run_jobs(void *arg) {
+  kiln_job_queue *q = arg;
+  lower_priority(q->nice);
+  pthread_mutex_lock(&q->lock);
+  for (;;) {
+    while (!q->first && !q->ending) pthread_cond_wait(&q->came, &q->lock);
+    if (!q->first) break;
+    kiln_queued_job *job = q->first;
+    q->running = job->owner;
+    q->first = job->next;
+    if (!q->first) q->last = NULL;
+    pthread_mutex_unlock(&q->lock);
+    job->run(job); /* it may be added anew from here on, or be gone when this returns */
+    pthread_mutex_lock(&q->lock);
+    q->running->jobs--;
+    q->running = NULL;
+    pthread_cond_broadcast(&q->ended);
+  }
+  pthread_mutex_unlock(&q->lock);
+  return NULL;
+}
+
+static bool start(kiln_job_queue *q) {
+  pthread_attr_t attr;
+  sigset_t all, old;
+  if (pthread_attr_init(&attr) != 0) return false;
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  sigfillset(&all); /* the host's signals are for the host's threads */
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  q->started = pthread_create(&q->thread, &attr, run_jobs, q) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attr);
+  return q->started;
+}
+
+/* -- Making and ending -- */
+
+static void init_conditions(kiln_job_queue *q) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&q->came, &attr);
+  pthread_cond_init(&q->ended, &attr);
+  pthread_condattr_destroy(&attr);
+}
+
+kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, kiln_job_queue **out_queue) {
+  kiln_job_queue *q = *out_queue = kiln_mem_alloc_zero(mem, sizeof *q);
+  if (!q) return kiln_status_oom();
+  q->mem = mem;
+  q->maker = getpid();
+  const double of_caller = share / (100.0 - share);
+  const int nice = (int)lround(-log(of_caller) / log(1.25));
+  q->nice = nice < 0 ? 0 : nice > 19 ? 19 : nice;
+  pthread_mutex_init(&q->lock, NULL);
+  init_conditions(q);
+  return NULL;
+}
+
+void kiln_job_queue_destroy(kiln_job_queue *q) {
+  if (!q) return;
+  const bool own = __atomic_load_n(&q->maker, __ATOMIC_ACQUIRE) == getpid();
+  if (own && q->started) {
+    pthread_mutex_lock(&q->lock);
+    q->ending = true;
+    pthread_cond_broadcast(&q->came);
+    pthread_mutex_unlock(&q->lock);
+    pthread_join(q->thread, NULL);
+  }
+  if (own) { /* a parent's may be in use in the child's copy of the memory */
+    pthread_cond_destroy(&q->came);
+    pthread_cond_destroy(&q->ended);
+    pthread_mutex_destroy(&q->lock);
+  }
+  kiln_mem_free(q->mem, q, sizeof *q);
+}
+
+/* -- Forks -- */
+
+/* Whether this process may use the queue: in the child of a fork its first thread to come takes it
+ * over, with the jobs that waited, and others see it a moment later. Where the lock was held when
+ * the process was forked, the list is half written, and is left behind. */
+static bool adopt(kiln_job_queue *q) {
+  pid_t maker = __atomic_load_n(&q->maker, __ATOMIC_ACQUIRE);
+  const pid_t own = getpid();
+  if (__builtin_expect(maker == own, 1)) return true;
+  if (maker == ADOPTING || !__atomic_compare_exchange_n(&q->maker, &maker, (pid_t)ADOPTING, false,
+                                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return false;
+  if (pthread_mutex_trylock(&q->lock) != 0) q->first = q->last = NULL;
+  pthread_mutex_init(&q->lock, NULL);
+  init_conditions(q);
+  q->started = q->ending = false;
+  if (q->running) q->running->jobs--;
+  q->running = NULL;
+  __atomic_store_n(&q->maker, own, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* -- Jobs -- */
+
+bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
+  if (!adopt(q)) return false;
+  pthread_mutex_lock(&q->lock);
+  const bool taken = q->started || start(q);
+  if (taken) {
+    job->next = NULL;
+    job->owner->jobs++;
+    *(q->last ? &q->last->next : &q->first) = job;
+    q->last = job;
+    pthread_cond_signal(&q->came);
+  }
+  pthread_mutex_unlock(&q->lock);
+  return taken;
+}
+
+static void wait_a_moment(kiln_job_queue *q) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += POLL_NS;
+  until.tv_sec += until.tv_nsec / SECOND_NS;
+  until.tv_nsec %= SECOND_NS;
+  (void)pthread_cond_timedwait(&q->ended, &q->lock, &until);
+}
+
+void kiln_job_queue_leave(kiln_job_queue *q, kiln_job_owner *owner) {
+  if (!adopt(q)) return;
+  pthread_mutex_lock(&q->lock);
+  kiln_queued_job **link = &q->first, *dropped = NULL;
+  q->last = NULL;
+  while (*link) {
+    if ((*link)->owner == owner) {
+      kiln_queued_job *job = *link;
+      *link = job->next;
+      job->next = dropped;
+      dropped = job;
+      owner->jobs--;
+    } else {
+      q->last = *link;
+      link = &(*link)->next;
+    }
+  }
+  while (owner->jobs > 0) pthread_cond_wait(&q->ended, &q->lock);
+  pthread_mutex_unlock(&q->lock);
+  for (kiln_queued_job *job = dropped, *next; job; job = next) {
+    next = job->next;
+    job->drop(job);
+  }
+}
+
+kiln_status *kiln_job_queue_wait(kiln_job_queue *q, kiln_job_owner *owner,
+                                 const kiln_budget *budget) {
+  kiln_status *status = NULL;
+  if (!adopt(q)) return NULL;
+  pthread_mutex_lock(&q->lock);
+  while (!status && owner->jobs > 0) {
+    if (kiln_budget_may_end(budget)) {
+      wait_a_moment(q);
+      status = kiln_budget_check(budget, 0);
+    } else {
+      pthread_cond_wait(&q->ended, &q->lock);
+    }
+  }
+  pthread_mutex_unlock(&q->lock);
+  return status;
+}

@@ -1,0 +1,49 @@
+/* job_queue.h: compile jobs beside calls: one thread of a context works them off.
+ *
+ * A job is a node at its owner's. Jobs of all models of a context wait in one order, and one thread
+ * of low priority runs them, one after the other; it starts with the first job. Whoever hands a job
+ * over goes on at once.
+ *
+ * For example, thread A calls a model, finds that a region has seen enough types, and adds the
+ * region's job; A answers its call by the interpreter. The queue's thread runs the job, which
+ * publishes a plan; A's next call finds it. Thread B releases another model in the meantime:
+ * kiln_job_queue_leave drops that model's waiting jobs, and waits if one of them is running.
+ *
+ * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
+ * a thread for those that wait; the job that ran when the process was forked runs in the parent
+ * alone. */
+#pragma once
+
+#include "base/budget.h"
+
+/* Whose jobs they are: a model. Zeroed. */
+typedef struct kiln_job_owner {
+  int jobs; /* that wait or run; the queue's */
+} kiln_job_owner;
+
+/* Either of the two is called once, and may add the job anew. */
+typedef struct kiln_queued_job {
+  void (*run)(struct kiln_queued_job *job);
+  void (*drop)(struct kiln_queued_job *job); /* it will not be run */
+  kiln_job_owner *owner;
+  struct kiln_queued_job *next;
+} kiln_queued_job;
+
+typedef struct kiln_job_queue kiln_job_queue;
+
+/* `share`: percent of a processor that the thread gets beside a busy caller's (1 to 99): by its
+ * nice value, whose step is a factor of 1.25 (sched(7)). */
+kiln_status *kiln_job_queue_create(kiln_mem *mem, int share,
+                                   kiln_job_queue **out_queue) KILN_MUST_USE;
+/* Nobody has jobs in it. NULL is fine. */
+void kiln_job_queue_destroy(kiln_job_queue *queue);
+/* Hands the job over, which waits for nothing. False: there is no thread for it, and it is not in
+ * the queue. */
+bool kiln_job_queue_add(kiln_job_queue *queue, kiln_queued_job *job);
+/* Returns when no job of the owner's runs, and none waits: those were dropped. Whoever wants the
+ * running one to end soon cancels it before. */
+void kiln_job_queue_leave(kiln_job_queue *queue, kiln_job_owner *owner);
+/* Returns when all of the owner's jobs have run, those included that they added; KILN_LIMIT and
+ * KILN_CANCELLED of the budget (NULL: as long as it takes). */
+kiln_status *kiln_job_queue_wait(kiln_job_queue *queue, kiln_job_owner *owner,
+                                 const kiln_budget *budget) KILN_MUST_USE;

@@ -1,0 +1,146 @@
+/* beside.c: compile=async: what calls run while their plans are made, and the jobs that make them.
+ *
+ * The first call of a method makes the instrumented plan on its own thread, since there is nothing
+ * else to run. From then on a call never compiles: what no variant serves runs the executor's
+ * `interim` plan. That is the instrumented plan from when a level begins until its variant is
+ * published, and the plan of calls without JIT otherwise; a region has that one from the job that
+ * made it. A call that finds enough recorded, or no variant that fits, asks for a job: the
+ * executor's, which is in the queue once.
+ *
+ * Threads A and B call a region with a new shape. Both find no variant at version 4. A asks, and
+ * copies its shapes for the job; B sees that somebody has asked. Both run the interim plan. The job
+ * makes the next level's instrumented plan, which records a later call, C. D asks for the job that
+ * compiles it. A call that looked before the variant was published, and asks after it, asks for
+ * version 4 still: the job sees that the executor is at 5, and does nothing. */
+#include "jit/levels.h"
+
+/* -- What is kept of a call's arguments -- */
+
+static kiln_arguments_seen *see(kiln_mem *mem, const kiln_ivalue *args, int count, uint64_t hash) {
+  size_t dims = 0;
+  for (int i = 0; i < count; i++) {
+    if (args[i].tag == KILN_TAG_TENSOR) dims += 2 * (size_t)kiln_tensor_rank(args[i].u.tensor);
+  }
+  const size_t head = sizeof(kiln_arguments_seen) + (size_t)count * sizeof(kiln_shape_seen);
+  const size_t bytes = head + dims * sizeof(kiln_dim);
+  kiln_arguments_seen *seen = kiln_mem_alloc(mem, bytes);
+  if (!seen) return NULL;
+  *seen = (kiln_arguments_seen){.hash = hash, .count = count, .bytes = bytes};
+  kiln_dim *next = (kiln_dim *)(void *)((char *)seen + head);
+  for (int i = 0; i < count; i++) {
+    seen->tensors[i] = (kiln_shape_seen){.rank = -1};
+    if (args[i].tag != KILN_TAG_TENSOR) continue;
+    const kiln_tensor *t = args[i].u.tensor;
+    const int rank = kiln_tensor_rank(t);
+    if (rank) memcpy(next, t->dims, 2 * (size_t)rank * sizeof *next);
+    seen->tensors[i] = (kiln_shape_seen){rank, next};
+    next += 2 * rank;
+  }
+  return seen;
+}
+
+/* -- Jobs -- */
+
+/* What the job has worked with goes, and another one may be asked for. */
+static void end_job(kiln_executor *ex) {
+  if (ex->seen_then) kiln_mem_free(ex->jit->env.mem, ex->seen_then, ex->seen_then->bytes);
+  ex->seen_then = NULL;
+  kiln_weights_destroy(ex->weights_then);
+  ex->weights_then = NULL;
+  ex->preparing = NULL;
+  __atomic_store_n(&ex->asked, false, __ATOMIC_RELEASE);
+}
+
+static kiln_executor *executor_of(kiln_queued_job *job) {
+  return (kiln_executor *)(void *)((char *)job - offsetof(kiln_executor, job));
+}
+static void drop_job(kiln_queued_job *job) { end_job(executor_of(job)); }
+
+static void run_job(kiln_queued_job *job) {
+  kiln_executor *ex = executor_of(job);
+  kiln_jit *jit = ex->jit;
+  kiln__request q = {.ex = ex,
+                     .seen = ex->seen_then,
+                     .preparing = ex->preparing,
+                     .weights = ex->weights_then,
+                     .version = ex->version_then};
+  const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
+  kiln_status *status =
+      kiln__run_locked(&q, false, ex->preparing ? kiln__prepare_beside : kiln__make_beside);
+  const kiln_code code = kiln_status_code(status);
+  if (code == KILN_LIMIT || code == KILN_CANCELLED || ex->preparing) {
+    kiln_status_destroy(status); /* it is noted, or the model goes, or the first run will tell */
+  } else if (status) {           /* not to be had in the child of a fork; else for lack of memory */
+    __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
+    kiln__tell_failure(ex, status);
+  }
+  kiln_epoch_leave(&jit->epoch, ticket);
+  end_job(ex);
+  (void)kiln_epoch_collect(&jit->epoch); /* what calls would have to free */
+}
+
+static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {
+  const kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+  for (; v && v->guard; v = __atomic_load_n(&v->next, __ATOMIC_ACQUIRE))
+    kiln_guard_tell(v->guard, args, call);
+}
+
+/* `preparing`: that variant is to be; NULL: a level is to be made. Where no job can be, a later
+ * call asks again. */
+static void ask(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int arg_count,
+                kiln_variant *preparing, uint32_t version) {
+  kiln_jit *jit = ex->jit;
+  kiln_mem *mem = jit->env.mem;
+  const uint64_t begin = kiln_now_ns();
+  kiln_status *status = NULL;
+  if (__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE) ||
+      __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
+    return;
+  if (preparing) {
+    status = kiln_weights_collect(preparing->plan, mem, args, arg_count, &ex->weights_then);
+  } else {
+    const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
+    ex->seen_then = see(mem, args, arg_count, hash);
+    if (!ex->seen_then) status = kiln_status_oom();
+    if (!__atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE)) tell_misses(ex, call, args);
+  }
+  ex->preparing = preparing;
+  ex->version_then = version;
+  ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
+  __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
+  if (status || !kiln_job_queue_add(jit->jobs, &ex->job)) end_job(ex);
+  kiln_status_destroy(status);
+  call->waited_ns += kiln_now_ns() - begin;
+}
+
+void kiln__leave_jobs(kiln_jit *jit) {
+  if (!jit->jobs) return;
+  kiln_call_cancel(jit->abandon);
+  kiln_job_queue_leave(jit->jobs, &jit->owner);
+}
+
+kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) {
+  return jit->jobs ? kiln_job_queue_wait(jit->jobs, &jit->owner, budget) : NULL;
+}
+
+uint64_t kiln_jit_asks(kiln_jit *jit) { return __atomic_load_n(&jit->asks, __ATOMIC_RELAXED); }
+
+/* -- Calls -- */
+
+const kiln_plan *kiln__serve_beside(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
+                                    int arg_count, kiln_variant *serving, uint32_t version) {
+  kiln_profile *profile = __atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE);
+  const kiln_plan *interim = __atomic_load_n(&ex->interim, __ATOMIC_ACQUIRE);
+  const bool records = profile && !kiln_profile_is_ready(profile);
+  const bool unprepared = serving && __atomic_load_n(&serving->unprepared, __ATOMIC_ACQUIRE);
+  if (!interim && !serving) return NULL;
+  if (records) {
+    const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
+    __atomic_store_n(&ex->recorded, hash, __ATOMIC_RELAXED);
+  } else {
+    ask(ex, call, args, arg_count, unprepared ? serving : NULL, version);
+  }
+  const bool stays = serving && !(interim && (records || unprepared));
+  kiln__count_dispatch(call, ex, stays ? serving : NULL);
+  return stays ? serving->plan : interim;
+}

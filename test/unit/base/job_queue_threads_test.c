@@ -1,0 +1,166 @@
+/* job_queue_threads_test.c: jobs in their order, owners that leave, waits that end, forks. */
+#include "base/job_queue.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/unit/unit.h"
+
+typedef struct world {
+  kiln_mem *mem;
+  kiln_job_queue *queue;
+} world;
+
+typedef struct counted {
+  kiln_queued_job job; /* first */
+  int number;
+  int *last; /* the number of the job that ran before */
+  bool ran, dropped;
+  kiln_job_queue *again; /* to be added anew so often: */
+  int times;
+  sem_t *arrived, *go_on; /* where it is held up */
+} counted;
+
+static void run(kiln_queued_job *job) {
+  counted *c = (counted *)job;
+  if (c->arrived) {
+    sem_post(c->arrived);
+    while (sem_wait(c->go_on) != 0) continue;
+  }
+  if (c->last) {
+    assert_int_equal(*c->last + 1, c->number);
+    *c->last = c->number;
+  }
+  c->ran = true;
+  if (c->times-- > 0) assert_true(kiln_job_queue_add(c->again, job));
+}
+static void drop(kiln_queued_job *job) { ((counted *)job)->dropped = true; }
+
+static counted make(kiln_job_owner *owner) {
+  return (counted){.job = {.run = run, .drop = drop, .owner = owner}};
+}
+
+static void open_world(world *w) {
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &w->mem));
+  assert_ok(kiln_job_queue_create(w->mem, 10, &w->queue));
+}
+static void close_world(world *w) {
+  kiln_job_queue_destroy(w->queue);
+  kiln_mem_release(w->mem);
+}
+
+static void jobs_run_in_order(void **state) {
+  enum { JOBS = 1000 };
+  static counted jobs[JOBS];
+  kiln_job_owner owner = {0};
+  int last = -1;
+  world w;
+  (void)state;
+  open_world(&w);
+  for (int i = 0; i < JOBS; i++) {
+    jobs[i] = make(&owner);
+    jobs[i].number = i;
+    jobs[i].last = &last;
+    assert_true(kiln_job_queue_add(w.queue, &jobs[i].job));
+  }
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_int_equal(last, JOBS - 1);
+  close_world(&w);
+}
+
+static void a_wait_has_all_that_is_added(void **state) {
+  kiln_job_owner owner = {0};
+  world w;
+  (void)state;
+  open_world(&w);
+  counted c = make(&owner);
+  c.again = w.queue;
+  c.times = 100;
+  assert_true(kiln_job_queue_add(w.queue, &c.job));
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_int_equal(c.times, -1);
+  close_world(&w);
+}
+
+static void *post_later(void *arg) {
+  usleep(20000);
+  sem_post(arg);
+  return NULL;
+}
+
+/* While one owner's job runs, that owner leaves: it waits for this one, and has no other run. Of
+ * the other owner all run. */
+static void an_owner_leaves(void **state) {
+  kiln_job_owner first = {0}, second = {0};
+  sem_t arrived, go_on;
+  pthread_t thread;
+  world w;
+  (void)state;
+  open_world(&w);
+  sem_init(&arrived, 0, 0);
+  sem_init(&go_on, 0, 0);
+  counted held = make(&first), waiting = make(&first), others[2] = {make(&second), make(&second)};
+  held.arrived = &arrived;
+  held.go_on = &go_on;
+  assert_true(kiln_job_queue_add(w.queue, &held.job));
+  assert_true(kiln_job_queue_add(w.queue, &others[0].job));
+  assert_true(kiln_job_queue_add(w.queue, &waiting.job));
+  assert_true(kiln_job_queue_add(w.queue, &others[1].job));
+  while (sem_wait(&arrived) != 0) continue;
+  const kiln_limits limits = {.time_ms = 10};
+  kiln_budget budget;
+  kiln_budget_begin(&budget, "the wait", NULL, &limits);
+  assert_error(kiln_job_queue_wait(w.queue, &second, &budget), KILN_LIMIT, "the wait");
+  pthread_create(&thread, NULL, post_later, &go_on);
+  kiln_job_queue_leave(w.queue, &first);
+  pthread_join(thread, NULL);
+  assert_true(held.ran && !held.dropped);
+  assert_true(!waiting.ran && waiting.dropped);
+  assert_ok(kiln_job_queue_wait(w.queue, &second, NULL));
+  assert_true(others[0].ran && others[1].ran);
+  close_world(&w);
+}
+
+/* A child goes on with the jobs that waited, and not with the one that ran. */
+static void a_child_has_a_thread_of_its_own(void **state) {
+  kiln_job_owner owner = {0};
+  sem_t arrived, go_on;
+  world w;
+  int exited;
+  (void)state;
+  open_world(&w);
+  sem_init(&arrived, 0, 0);
+  sem_init(&go_on, 0, 0);
+  counted held = make(&owner), waiting = make(&owner), more = make(&owner);
+  held.arrived = &arrived;
+  held.go_on = &go_on;
+  assert_true(kiln_job_queue_add(w.queue, &held.job));
+  assert_true(kiln_job_queue_add(w.queue, &waiting.job));
+  while (sem_wait(&arrived) != 0) continue;
+  const pid_t child = fork();
+  if (child == 0) {
+    bool good = kiln_job_queue_add(w.queue, &more.job);
+    kiln_status *status = kiln_job_queue_wait(w.queue, &owner, NULL);
+    good = good && !status && waiting.ran && more.ran && !held.ran;
+    kiln_job_queue_destroy(w.queue);
+    _exit(good ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &exited, 0), child);
+  assert_int_equal(exited, 0);
+  sem_post(&go_on);
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_true(held.ran && waiting.ran && !more.ran);
+  close_world(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(jobs_run_in_order),
+      cmocka_unit_test(a_wait_has_all_that_is_added),
+      cmocka_unit_test(an_owner_leaves),
+      cmocka_unit_test(a_child_has_a_thread_of_its_own),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

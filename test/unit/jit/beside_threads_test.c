@@ -1,0 +1,255 @@
+/* beside_threads_test.c: compile=async: calls while their kernels are made, models that go in the
+ * meantime, forks, threads that meet. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test/unit/jit/jit_support.h"
+
+#define CHAIN                                \
+  "graph(%x : Tensor, %y : Tensor):\n"       \
+  "  %2 : int = prim::Constant[value=1]()\n" \
+  "  %4 : Tensor = aten::mul(%x, %y)\n"      \
+  "  %5 : Tensor = aten::tanh(%4)\n"         \
+  "  %6 : Tensor = aten::add(%5, %x, %2)\n"  \
+  "  return (%6)\n"
+
+static void open_async(model *m, const char *flag) {
+  model_open(m, CHAIN, (const char *[]){"codegen=eval", "compile=async", flag, NULL});
+}
+
+static void check_rows(model *m, int64_t rows) {
+  kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
+  check_call(m, args, 2);
+  for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
+}
+
+/* -- Where jobs are held up -- */
+
+static struct hook {
+  bool armed;
+  sem_t arrived, go_on;
+} hook;
+
+static void on_line(void *user, const char *channel, int level, const char *line) {
+  (void)user, (void)level;
+  if (strcmp(channel, "compile") != 0 || strncmp(line, "forward/", 8) != 0 ||
+      !__atomic_exchange_n(&hook.armed, false, __ATOMIC_ACQ_REL))
+    return;
+  sem_post(&hook.arrived);
+  while (sem_wait(&hook.go_on) != 0) continue;
+}
+
+/* A model whose first job is under way. */
+static void open_held(model *m) {
+  hook = (struct hook){.armed = true};
+  sem_init(&hook.arrived, 0, 0);
+  sem_init(&hook.go_on, 0, 0);
+  open_async(m, NULL);
+  kiln_jit_destroy(m->jit);
+  m->env->log.callback = on_line;
+  m->env->log.level[KILN_LOG_compile] = 1;
+  assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
+  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
+  check_rows(m, 4);
+  check_rows(m, 4);
+  while (sem_wait(&hook.arrived) != 0) continue;
+}
+
+/* -- Tests -- */
+
+/* The first call records, the second asks, and those after it go on while the job is under way. */
+static void calls_do_not_wait(void **state) {
+  model m;
+  (void)state;
+  open_held(&m);
+  for (int i = 0; i < 10; i++) check_rows(&m, 4 + i % 3);
+  kiln_counters c = counters(&m);
+  assert_int_equal(c.compiled_runs, 0);
+  assert_int_equal(c.groups, 0); /* none is published */
+  assert_int_equal(c.jobs, 1);
+  assert_int_equal(c.profiled_runs, 1);
+  sem_post(&hook.go_on);
+  assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+  assert_int_equal(counters(&m).groups, 1);
+  check_rows(&m, 4);
+  assert_int_equal(counters(&m).compiled_runs, 1);
+  assert_int_equal(counters(&m).stalls, 0);
+  model_close(&m);
+}
+
+static void *go_on_later(void *arg) {
+  (void)arg;
+  usleep(20000);
+  sem_post(&hook.go_on);
+  return NULL;
+}
+
+/* The model goes in the middle of its job, with another one waiting. */
+static void a_model_goes(void **state) {
+  pthread_t thread;
+  model m;
+  (void)state;
+  open_held(&m);
+  pthread_create(&thread, NULL, go_on_later, NULL);
+  kiln_jit_destroy(m.jit);
+  m.jit = NULL;
+  pthread_join(thread, NULL);
+  model_close(&m);
+}
+
+/* In the child the job of the parent is nobody's: calls go on with what served before. Jobs of
+ * other models run there. */
+static void a_child_is_served(void **state) {
+  model m, other;
+  int exited;
+  (void)state;
+  open_held(&m);
+  open_async(&other, NULL);
+  check_rows(&other, 4);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 5; i++) check_rows(&m, 4 + i % 2);
+    for (int i = 0; i < 2; i++) check_rows(&other, 4);
+    kiln_status *status = kiln_jit_wait_idle(other.jit, NULL);
+    check_rows(&other, 4);
+    const bool good =
+        !status && counters(&other).compiled_runs == 1 && counters(&m).compiled_runs == 0;
+    kiln_jit_destroy(m.jit); /* waits for nobody */
+    _exit(good ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &exited, 0), child);
+  assert_int_equal(exited, 0);
+  sem_post(&hook.go_on);
+  assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+  check_rows(&m, 4);
+  assert_int_equal(counters(&m).compiled_runs, 1);
+  model_close(&other);
+  model_close(&m);
+}
+
+/* New shapes find the plan of their region at once, and its levels are made one after the other, as
+ * in synchronous compilation: two static ones where shapes come again, then one for all. */
+static void levels_follow(void **state) {
+  model m;
+  (void)state;
+  open_async(&m, "fusion_strategy=STATIC,2;DYNAMIC,1");
+  const int64_t rows[] = {4, 5, 5, 6, 7, 9, 10};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int k = 0; k < 3; k++) {
+      check_rows(&m, rows[i]);
+      assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+    }
+  }
+  kiln_counters c = counters(&m);
+  const uint64_t before = c.compiled_runs;
+  assert_int_equal(c.compile_failures, 0);
+  for (int64_t n = 11; n < 31; n++) check_rows(&m, n);
+  assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+  c = counters(&m);
+  assert_int_equal(c.compiled_runs, before + 20); /* by the kernel for many sizes */
+  assert_int_equal(c.stalls, 0);
+  model_close(&m);
+}
+
+/* -- Threads -- */
+
+enum { THREADS = 8, SHAPES = 60 };
+
+typedef struct caller {
+  pthread_t thread;
+  model m; /* a copy, with its own call */
+  int first;
+} caller;
+
+static void *run_shapes(void *arg) {
+  caller *c = arg;
+  for (int i = 0; i < 3 * SHAPES; i++) check_rows(&c->m, 1 + (c->first + i) % SHAPES);
+  return NULL;
+}
+
+static void threads_meet(void **state) {
+  static caller callers[THREADS];
+  model m;
+  (void)state;
+  open_async(&m, "max_stall_us=1000000");
+  for (int i = 0; i < THREADS; i++) {
+    callers[i] = (caller){.m = m, .first = i * 7};
+    assert_ok(kiln_call_create(m.env, &callers[i].m.call));
+    callers[i].m.call->jit = true;
+    callers[i].m.call->types = m.unit->types;
+    pthread_create(&callers[i].thread, NULL, run_shapes, &callers[i]);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(callers[i].thread, NULL);
+  assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+  const kiln_counters c = counters(&m);
+  assert_int_equal(c.stalls, 0);
+  assert_int_equal(c.compile_failures, 0);
+  assert_int_equal(c.compiles, c.groups); /* each once */
+  for (int i = 0; i < THREADS; i++) kiln_call_destroy(callers[i].m.call);
+  model_close(&m);
+}
+
+/* A model is released, and made anew, while its calls have asked for jobs a moment ago. */
+static void models_come_and_go(void **state) {
+  model m;
+  (void)state;
+  open_async(&m, NULL);
+  for (int i = 0; i < 50; i++) {
+    for (int k = 0; k < i % 5; k++) check_rows(&m, 4 + k);
+    kiln_call_destroy(m.call);
+    kiln_jit_destroy(m.jit);
+    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
+    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
+    assert_ok(kiln_call_create(m.env, &m.call));
+    m.call->jit = true;
+    m.call->types = m.unit->types;
+  }
+  model_close(&m);
+}
+
+/* Memory that runs out, in calls and in jobs, at each request in turn: right answers, or a status
+ * of calls, and nothing is lost. */
+static void memory_runs_out(void **state) {
+  model m;
+  bool failed = true;
+  (void)state;
+  open_async(&m, "code_cache=0");
+  for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
+    kiln_call_destroy(m.call);
+    kiln_jit_destroy(m.jit);
+    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
+    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
+    assert_ok(kiln_call_create(m.env, &m.call));
+    m.call->jit = true;
+    m.call->types = m.unit->types;
+    kiln_ivalue args[4] = {make_matrix(&m, 4, 8, 0.01), make_matrix(&m, 4, 8, 0.02),
+                           make_matrix(&m, 5, 8, 0.01), make_matrix(&m, 5, 8, 0.02)};
+    (void)kiln_mem_fail_at(m.env->mem, n);
+    for (int i = 0; i < 6; i++) {
+      kiln_ivalue result = kiln_none();
+      kiln_call_begin(m.call, NULL);
+      kiln_status *status =
+          kiln_jit_call(m.jit, m.call, m.callable, i < 3 ? args : args + 2, 2, &result);
+      if (status) assert_int_equal(kiln_status_code(status), KILN_OUT_OF_MEMORY);
+      kiln_status_destroy(status);
+      kiln_ivalue_release(result);
+      assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+    }
+    failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
+    check_call(&m, args, 2);
+    for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
+  }
+  model_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(calls_do_not_wait), cmocka_unit_test(a_model_goes),
+      cmocka_unit_test(a_child_is_served), cmocka_unit_test(levels_follow),
+      cmocka_unit_test(threads_meet),      cmocka_unit_test(models_come_and_go),
+      cmocka_unit_test(memory_runs_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
