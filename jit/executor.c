@@ -110,7 +110,7 @@ static __attribute__((noinline)) kiln_status *get_other(kiln_executor *ex, kiln_
   kiln__request q = request_of(ex, call, args, arg_count);
   if (!__atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE))
     kiln_status_destroy(kiln__run_locked(&q, false, tell_flags)); /* or it is not told */
-  return kiln__get_plain(&q, out_plan);
+  return kiln__plan_without_jit(&q, out_plan);
 }
 
 /* The same. */
@@ -118,12 +118,12 @@ static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_
                                                         const kiln_ivalue *args, int arg_count,
                                                         bool plain, const kiln_plan **out_plan) {
   kiln__request q = request_of(ex, call, args, arg_count);
-  if (plain) return kiln__get_plain(&q, out_plan);
+  if (plain) return kiln__plan_without_jit(&q, out_plan);
   if (!kiln__flags_hold(ex, args, arg_count)) return get_other(ex, call, args, arg_count, out_plan);
   kiln_status *status = kiln__run_locked(&q, false, kiln__make_level);
   if (kiln_status_code(status) == KILN_LIMIT) {
     kiln_status_destroy(status);
-    return kiln__get_plain(&q, out_plan);
+    return kiln__plan_without_jit(&q, out_plan);
   }
   if (!status && !q.plan) return get_other(ex, call, args, arg_count, out_plan);
   *out_plan = q.plan;

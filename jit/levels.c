@@ -365,7 +365,7 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
   return status;
 }
 
-kiln_status *kiln__get_plain(kiln__request *q, const kiln_plan **out_plan) {
+kiln_status *kiln__plan_without_jit(kiln__request *q, const kiln_plan **out_plan) {
   const kiln_variant *plain = __atomic_load_n(&q->ex->plain, __ATOMIC_ACQUIRE);
   if (__builtin_expect(plain != NULL, 1)) {
     *out_plan = plain->plan;

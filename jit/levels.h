@@ -51,7 +51,7 @@ kiln__plan_maker kiln__make_beside;
 /* Another one: computes of weights what the first run of a variant would, which then serves. */
 kiln__plan_maker kiln__prepare_beside;
 /* The plan of calls without JIT; where inlining takes too long, one without it. */
-kiln_status *kiln__get_plain(kiln__request *q, const kiln_plan **out_plan) KILN_MUST_USE;
+kiln_status *kiln__plan_without_jit(kiln__request *q, const kiln_plan **out_plan) KILN_MUST_USE;
 /* A level failed: why, in one word where one fits. */
 void kiln__tell_failure(kiln_executor *executor, kiln_status *status);
 

@@ -17,6 +17,8 @@ static const tool_option options_table[] = {
     {"--atol", TOOL_REAL, FIELD(atol), "A", 0, "tighten the cases' absolute tolerance to A"},
     {"--require-compiled", TOOL_SWITCH, FIELD(require_compiled), NULL, 0,
      "fail a case whose groups did not all compile and run, or that has none"},
+    {"--async", TOOL_SWITCH, FIELD(async), NULL, 0,
+     "compile beside the calls: N of each set that wait for nothing, then N one by one"},
     {"--skips", TOOL_TEXT, FIELD(skips), "FILE", 0,
      "cases that cannot run yet (test/SKIPPED.md, where it is there)"},
     {"--strict", TOOL_SWITCH, FIELD(strict), NULL, 0, "a skip is a failure"},
@@ -32,7 +34,7 @@ static void set_defaults(void *options) {
   o->repeat = 5;
   o->timeout_s = 600;
   o->rtol = o->atol = -1;
-  o->settings.sync = true;
+  o->settings.compile = "sync";
 }
 
 /* -- Finding cases -- */
@@ -258,9 +260,9 @@ const tool_command tool_command_check = {
     .summary = "run recorded cases and compare their results",
     .details =
         "A DIR with case.json is a case; else the folders below it are searched. Every input set\n"
-        "is run N times, then all sets in turn, with synchronous compilation; results are\n"
-        "compared with the case's own tolerance. A case that the skips list is SKIP when it\n"
-        "fails, and FAIL when it passes.\n",
+        "is run N times, then all sets in turn, with synchronous compilation, if not --async;\n"
+        "results are compared with the case's own tolerance. A case that the skips list is SKIP\n"
+        "when it fails, and FAIL when it passes.\n",
     TOOL_OPTIONS(options_table, check_options),
     .defaults = set_defaults,
     .min_operands = 1,

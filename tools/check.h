@@ -16,7 +16,7 @@ typedef struct check_options {
   int64_t repeat, timeout_s;
   double rtol, atol; /* negative: the case's own */
   const char *skips;
-  bool require_compiled, strict, json, in_process;
+  bool require_compiled, async, strict, json, in_process;
   tool_settings settings;
 } check_options;
 
@@ -43,7 +43,7 @@ char *check_keys(const cJSON *json);
 /* Fails the result with the first reason it gets; takes `reason`. Returns false. */
 bool check_fail(check_result *result, char *reason);
 bool check_fail_status(check_result *result, const char *what, kiln_status *status);
-/* A context for one case: synchronous compilation, prints thrown away. */
+/* A context for one case: prints thrown away. */
 kiln_status *check_context(const check_options *options, kiln_context **out_context);
 /* The tolerance, tightened by the options; `json` is the case or a sample. */
 tool_comparison check_tolerance(const check_options *options, const cJSON *json);

@@ -48,6 +48,7 @@ static void throw_away(void *user, const char *text, size_t size) {
 kiln_status *check_context(const check_options *options, kiln_context **out_context) {
   tool_settings settings = options->settings;
   settings.environment_is_checked = true;
+  if (options->async) settings.compile = "async";
   kiln_status *status = tool_context(&settings, out_context);
   if (!status) kiln_context_set_print(*out_context, throw_away, NULL);
   return status;
@@ -201,6 +202,12 @@ static bool new_instance(recorded *r) {
   return status ? check_fail_status(r->result, "instance", status) : true;
 }
 
+/* What calls have asked for is there. */
+static bool settle(const recorded *r) {
+  kiln_status *status = kiln_model_wait_idle(r->model, NULL);
+  return status ? check_fail_status(r->result, "wait", status) : true;
+}
+
 static bool run_in_turn(recorded *r, int64_t round) {
   bool good = true;
   for (int set = 0; good && set < r->sets; set++) {
@@ -214,17 +221,18 @@ static bool run_in_turn(recorded *r, int64_t round) {
 
 static bool run_sets(recorded *r) {
   bool good = true;
+  const int64_t runs = r->options->repeat * (r->options->async ? 2 : 1);
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(r->c->json, "stateful"))) {
-    for (int64_t i = 0; good && i < r->options->repeat; i++) {
-      good = new_instance(r) && run_in_turn(r, i);
+    for (int64_t i = 0; good && i < runs; i++) {
+      good = new_instance(r) && run_in_turn(r, i) && (i < r->options->repeat || settle(r));
     }
     return good;
   }
   if (!new_instance(r)) return false;
   for (int set = 0; good && set < r->sets; set++) {
-    for (int64_t i = 0; good && i < r->options->repeat; i++) {
+    for (int64_t i = 0; good && i < runs; i++) {
       char *label = tool_format("set %d, run %lld", set, (long long)i + 1);
-      good = call_set(r, set, label);
+      good = call_set(r, set, label) && (i < r->options->repeat || settle(r));
       free(label);
     }
   }

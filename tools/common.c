@@ -182,7 +182,8 @@ static kiln_status *set_named(kiln_options *options, const char *assignment) {
 static kiln_status *fill_options(const tool_settings *settings, kiln_options *options) {
   kiln_status *status = NULL;
   if (settings->environment_is_checked) copy_environment(options);
-  if (!status && settings->sync) status = kiln_options_set(options, "compile", "sync");
+  if (!status && settings->compile)
+    status = kiln_options_set(options, "compile", settings->compile);
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
   if (!status && settings->map_device)
     status = kiln_options_set(options, "map_device", settings->map_device);

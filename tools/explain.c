@@ -35,7 +35,7 @@ static void set_defaults(void *options) {
   explain_options *o = options;
   o->method = "forward";
   o->calls = 3;
-  o->settings.sync = true;
+  o->settings.compile = "sync";
 }
 
 /* -- What is told -- */

@@ -45,7 +45,7 @@ static void set_defaults(void *options) {
   o->method = "forward";
   o->stage = "optimized";
   o->after_call = -1;
-  o->settings.sync = true;
+  o->settings.compile = "sync";
 }
 
 static int64_t calls_for(const graph_options *o) {

@@ -22,7 +22,7 @@ static const tool_option options_table[] = {
 static void set_defaults(void *options) {
   opt_options *o = options;
   o->verbosity = 3;
-  o->settings.sync = true;
+  o->settings.compile = "sync";
 }
 
 static int run(const void *options, char *const *operands) {

@@ -44,7 +44,7 @@ static void set_defaults(void *options) {
   o->method = "forward";
   o->calls = 20;
   o->top = 20;
-  o->settings.sync = true;
+  o->settings.compile = "sync";
 }
 
 /* -- The machine -- */

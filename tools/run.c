@@ -73,6 +73,12 @@ static void print_counters(const kiln_model *model) {
           (unsigned long long)c.compile_failures, (unsigned long long)c.compiled_runs,
           tool_plural(c.compiled_runs), (unsigned long long)c.guard_hits, tool_plural(c.guard_hits),
           (unsigned long long)c.guard_misses, c.max_depth);
+  if (c.jobs)
+    fprintf(stderr,
+            "%llu job%s beside calls; %llu call%s waited too long for the JIT, the longest wait "
+            "took %.3f ms\n",
+            (unsigned long long)c.jobs, tool_plural(c.jobs), (unsigned long long)c.stalls,
+            tool_plural(c.stalls), (double)c.worst_stall_ns * 1e-6);
 }
 
 /* Where text goes: standard output may be JSON's, or a value's. */

@@ -97,7 +97,7 @@ typedef struct tool_settings {
   const char *map_device;      /* cuda:*=cpu */
   const char *trace;           /* a file */
   tool_list set;               /* NAME=VALUE of any flag */
-  bool sync;                   /* compile on the calling thread, whatever the environment says */
+  const char *compile;         /* that option, whatever the environment says; NULL: as it says */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
 } tool_settings;
 

@@ -36,6 +36,9 @@ static const struct {
     {"torch",
      false,
      {{"codegen", "eval"}, {"fusion_strategy", "STATIC,1;DYNAMIC,3"}, {"compat", "torch"}}},
+    {"beside",
+     false,
+     {{"codegen", "eval"}, {"fusion_strategy", "STATIC,2;DYNAMIC,10"}, {"compile", "async"}}},
     {"llvm", true, {{"codegen", "llvm"}, {"fusion_strategy", "STATIC,1;DYNAMIC,6"}}},
 };
 enum { MODES = sizeof modes / sizeof *modes };
@@ -48,6 +51,7 @@ static kiln_context *create_context(int mode) {
   kiln_options_ignore_environment(options);
   draw_must(kiln_options_set(options, "min_group_size", "1"));
   draw_must(kiln_options_set(options, "memory_limit", "268435456"));
+  draw_must(kiln_options_set(options, "compile", "sync"));
   for (int i = 0; modes[mode].options[i][0]; i++) {
     draw_must(kiln_options_set(options, modes[mode].options[i][0], modes[mode].options[i][1]));
   }
@@ -133,6 +137,8 @@ static void run_mode(uint64_t seed, int mode, bool print, answer *wants) {
   for (int i = 0; i < CALLS; i++) {
     answer *a = mode == 0 ? &wants[i] : &got;
     call(&p, seed, i, a);
+    if (draw_from(seed, (uint64_t)i).state & 1) /* every other one, at random */
+      draw_must(kiln_model_wait_idle(p.model, NULL));
     if (mode == 0) counted.calls++, counted.succeeded += a->code == KILN_OK;
     if (print && mode == 0) printf("call %d: %s\n", i + 1, a->text);
     if (mode == 0 || is_same(&wants[i], a)) continue;
