@@ -181,7 +181,7 @@ int kiln_context_threads(const kiln_context *context) {
 static bool is_fixed(const char *name) {
   return strcmp(name, "alloc") == 0 || strcmp(name, "llvm") == 0 || strcmp(name, "isa") == 0 ||
          strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0 ||
-         strcmp(name, "compile_share") == 0;
+         strcmp(name, "compile_share") == 0 || strcmp(name, "cache_dir") == 0;
 }
 
 /* Under the lock; the value was parsed before. */

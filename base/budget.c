@@ -72,7 +72,7 @@ void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const ki
   b->what = what;
   b->mem = mem;
   b->cache = NULL;
-  b->held_at_start = mem && l->bytes ? kiln_mem_bytes(mem) : 0;
+  b->held_at_start = mem && l->bytes ? kiln_mem_bytes_of_calls(mem) : 0;
   b->charged = 0;
   b->bytes = l->bytes;
   b->operations = l->operations;
@@ -87,8 +87,9 @@ void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const ki
 
 uint64_t kiln_budget_bytes(const kiln_budget *b) {
   if (!b->mem) return b->charged;
-  size_t held = kiln_mem_bytes(b->mem) - (b->cache ? b->cache->bytes : 0);
-  return held > b->held_at_start ? held - b->held_at_start : 0;
+  const size_t held = kiln_mem_bytes_of_calls(b->mem) - (b->cache ? b->cache->bytes : 0);
+  const size_t grown = held - b->held_at_start; /* modulo SIZE_MAX + 1, as what is aside */
+  return grown <= SIZE_MAX / 2 ? grown : 0;
 }
 
 uint64_t kiln_budget_operations(const kiln_budget *b) {

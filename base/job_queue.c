@@ -45,6 +45,7 @@ static void lower_priority(int nice) {
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
+  kiln_mem_count_aside();
   pthread_mutex_lock(&q->lock);
   for (;;) {
     while (!q->first && !q->ending) pthread_cond_wait(&q->came, &q->lock);

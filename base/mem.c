@@ -64,6 +64,7 @@ typedef struct reserve {
 
 struct kiln_mem {
   _Atomic(size_t) bytes; /* lent, and in reserves */
+  _Atomic(size_t) aside; /* what threads of jobs have taken, less what they gave back */
   _Atomic(size_t) peak;  /* of what was lent, when `bytes` last changed */
   _Atomic(size_t) limit;
   atomic_int references;
@@ -378,13 +379,7 @@ static __attribute__((noinline)) bool charge_more(kiln_mem *mem, reserve *r, siz
   return true;
 }
 
-/* Counts `size` more bytes as lent out; false beyond the limit. */
-static bool charge(kiln_mem *mem, size_t size) {
-  if (is_failing(mem)) return false;
-  if (size > mem->machine) {
-    kiln_status_refused(size, 0);
-    return false;
-  }
+static bool charge_reserve(kiln_mem *mem, size_t size) {
   reserve *r = &mem->reserves[kiln_stripe_here()];
   size_t had = atomic_load_explicit(&r->bytes, memory_order_relaxed);
   do {
@@ -395,6 +390,19 @@ static bool charge(kiln_mem *mem, size_t size) {
     atomic_store_explicit(&r->least, had - size, memory_order_relaxed);
   }
   return true;
+}
+
+/* Counts `size` more bytes as lent out; false beyond the limit. */
+static bool charge(kiln_mem *mem, size_t size) {
+  if (is_failing(mem)) return false;
+  if (size > mem->machine) {
+    kiln_status_refused(size, 0);
+    return false;
+  }
+  const bool charged = charge_reserve(mem, size);
+  if (__builtin_expect(kiln__this_thread.aside, 0) && charged)
+    atomic_fetch_add_explicit(&mem->aside, size, memory_order_relaxed);
+  return charged;
 }
 
 /* Of a large block, or where the reserve has `has`, which is too much. */
@@ -413,6 +421,8 @@ static __attribute__((noinline)) void discharge_more(kiln_mem *mem, reserve *r, 
 }
 
 static void discharge(kiln_mem *mem, size_t size) {
+  if (__builtin_expect(kiln__this_thread.aside, 0))
+    atomic_fetch_sub_explicit(&mem->aside, size, memory_order_relaxed);
   reserve *r = &mem->reserves[kiln_stripe_here()];
   if (size > RESERVE) {
     discharge_more(mem, r, size, 0);
@@ -429,6 +439,12 @@ size_t kiln_mem_bytes(const kiln_mem *mem) {
   }
   const size_t bytes = atomic_load_explicit(&mem->bytes, memory_order_relaxed);
   return bytes > reserved ? bytes - reserved : 0; /* another thread may be giving some back */
+}
+
+void kiln_mem_count_aside(void) { kiln__this_thread.aside = true; }
+
+size_t kiln_mem_bytes_of_calls(const kiln_mem *mem) {
+  return kiln_mem_bytes(mem) - atomic_load_explicit(&mem->aside, memory_order_relaxed);
 }
 
 size_t kiln_mem_peak_bytes(const kiln_mem *mem) {

@@ -43,6 +43,11 @@ void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 /* Bytes lent out now, and at most so far: exact for one thread, too much by at most 64 KiB a thread
  * where several are at work. The limit in bytes, 0 for none. */
 size_t kiln_mem_bytes(const kiln_mem *mem);
+/* From now on what this thread takes and gives back is not counted in: */
+void kiln_mem_count_aside(void);
+/* The bytes but for those of such threads, modulo SIZE_MAX + 1: what they took, others may give
+ * back. For differences: what grows is the calls'. */
+size_t kiln_mem_bytes_of_calls(const kiln_mem *mem);
 size_t kiln_mem_peak_bytes(const kiln_mem *mem);
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
 /* Between these the thread's requests pass every limit, and are counted: for what gives memory back

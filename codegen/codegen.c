@@ -12,6 +12,7 @@
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/loop/schedule.h"
+#include "codegen/kernel_store.h"
 #include "codegen/object.h"
 #include "codegen/pairs.h"
 #include "codegen/process.h"
@@ -40,6 +41,7 @@ struct kiln_codegen {
   int jobs;           /* atomic: under way; while there are any, processes live */
   uint64_t memory;    /* atomic: that a process may take; 0: no limit */
   kiln__cache cache;
+  kiln__kernel_store store;
   kiln__tuner tuner;
   kiln_pack_store *packs;
   kiln__perf *perf; /* NULL: nobody is told of kernels */
@@ -77,6 +79,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
   kiln__cache_init(&codegen->cache, env->mem, (uint64_t)env->flags.code_cache);
+  kiln__kernel_store_init(&codegen->store, env);
   kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
   *out_codegen = codegen;
   return NULL;
@@ -87,6 +90,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln_mem *mem = codegen->env->mem;
   kiln__cache_deinit(&codegen->cache);
   kiln__tuner_deinit(&codegen->tuner);
+  kiln__kernel_store_deinit(&codegen->store);
   kiln_pack_store_destroy(codegen->packs);
   kiln__perf_close(codegen->perf);
   for (worker *w = codegen->workers, *next; w; w = next) {
@@ -302,13 +306,34 @@ static kiln_status *build_eval(kiln_isa isa, code *c, const kiln_loop_fn *fn, ki
   return NULL;
 }
 
+static kiln_status *load_object(code *c, const llvm_job *job, kiln_reason *out_reason) {
+  *out_reason = KILN_REASON_load_failed;
+  return kiln__object_load(job->bytes, job->size, job->name, &c->pages, &c->public.fn);
+}
+
+/* From a file, if there is one of it. */
+static bool find_object(code *c, llvm_job *job, kiln_reason *out_reason) {
+  kiln_codegen *codegen = job->codegen;
+  if (!kiln__kernel_store_read(&codegen->store, job->name, &job->bytes, &job->size)) return false;
+  kiln_status *status = load_object(c, job, out_reason);
+  if (!status) return true;
+  KILN_LOG(&codegen->env->log, warn, 1, "cache_dir: kernel %s is compiled anew: %s", job->name,
+           kiln_status_message(status));
+  kiln_status_destroy(status);
+  kiln_mem_free(c->mem, job->bytes, job->size);
+  return false;
+}
+
 static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) {
-  KILN_TRY(run_llvm(job, out_reason));
+  c->public.is_found = find_object(c, job, out_reason);
+  if (!c->public.is_found) KILN_TRY(run_llvm(job, out_reason));
   c->object = job->bytes;
   c->public.object = job->bytes;
   c->public.object_bytes = job->size;
-  *out_reason = KILN_REASON_load_failed;
-  KILN_TRY(kiln__object_load(job->bytes, job->size, job->name, &c->pages, &c->public.fn));
+  if (!c->public.is_found) {
+    KILN_TRY(load_object(c, job, out_reason));
+    kiln__kernel_store_write(&job->codegen->store, job->name, job->bytes, job->size);
+  }
   c->public.code_bytes = c->pages.size;
   const void *begin;
   char name[] = "kiln_00000000000000000000000000000000"; /* the hash that the user knows */
@@ -416,7 +441,7 @@ static kiln_status *obtain(llvm_job *job, kiln_backend backend, kiln_reason *out
     case KILN_CANCELLED: *out_reason = KILN_REASON_compile_budget; break;
     default: break;
   }
-  if (out_made) *out_made = make;
+  if (out_made) *out_made = make && !status && !entry->code->is_found;
   if (!status) *out_code = kiln_compiled_retain(entry->code);
   kiln__cache_leave(cache, entry);
   return status;

@@ -25,7 +25,8 @@ typedef struct kiln_compiled {
   kiln_digest digest; /* of the canonical loop IR, whatever its schedule */
   int64_t compile_ns;
   size_t code_bytes;  /* mapped for it, or of the program */
-  const void *object; /* the object file, for a cache on disk; NULL from the evaluator */
+  bool is_found;      /* in a file: nobody has compiled it in this process */
+  const void *object; /* the object file; NULL from the evaluator */
   size_t object_bytes;
 } kiln_compiled;
 

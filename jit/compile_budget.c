@@ -19,7 +19,7 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
   uint64_t own = flags->compile_time ? (uint64_t)flags->compile_time * 1000000 : UINT64_MAX;
   const uint64_t time = call ? least(call->compile_ns, own) : own;
   *allowance =
-      (kiln_compile_allowance){.call = call, .begin_ns = now, .held = kiln_mem_bytes(jit->env.mem)};
+      (kiln_compile_allowance){.call = call, .begin_ns = now, .held = kiln_mem_bytes_of_calls(jit->env.mem)};
   kiln_budget *b = &allowance->budget;
   kiln_budget_begin(b, needs ? "the call" : "the compilation", NULL, NULL);
   b->cancel = call ? call->budget.cancel : jit->abandon;
@@ -45,8 +45,8 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
 void kiln__compile_end(kiln_compile_allowance *allowance) {
   kiln_call *call = allowance->call;
   if (!call) return;
-  const size_t held = kiln_mem_bytes(call->env->mem);
-  const size_t grown = held > allowance->held ? held - allowance->held : 0;
+  const size_t held = kiln_mem_bytes_of_calls(call->env->mem), more = held - allowance->held;
+  const size_t grown = more <= SIZE_MAX / 2 ? more : 0;
   const uint64_t spent = kiln_now_ns() - allowance->begin_ns, time = least(spent, call->compile_ns);
   const size_t bytes = (size_t)least(grown, call->compile_bytes);
   call->ticked_at += spent; /* it is no time of the instruction that called */

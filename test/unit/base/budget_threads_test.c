@@ -223,6 +223,54 @@ static void ranges_end(void **state) {
   }
 }
 
+/* -- Jobs -- */
+
+enum { JOB_BYTES = 8 << 20 };
+
+static void *take_aside(void *out_block) {
+  kiln_mem_count_aside();
+  *(void **)out_block = kiln_mem_alloc(mem, JOB_BYTES);
+  return NULL;
+}
+static void *give_aside(void *block) {
+  kiln_mem_count_aside();
+  kiln_mem_free(mem, *(void **)block, JOB_BYTES);
+  return NULL;
+}
+static void run_thread(void *(*body)(void *arg), void *arg) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, body, arg), 0);
+  pthread_join(thread, NULL);
+}
+
+/* What a job takes and keeps is no call's, of those that run beside it and of those that come. */
+static void jobs_take_nothing_of_calls(void **state) {
+  void *job, *own;
+  (void)state;
+  const size_t held = kiln_mem_bytes(mem);
+  kiln_budget first = begin((kiln_limits){.bytes = 1 << 20});
+  run_thread(take_aside, &job);
+  assert_non_null(job);
+  assert_true(kiln_mem_bytes(mem) >= held + JOB_BYTES);
+  assert_int_equal(kiln_budget_bytes(&first), 0);
+  assert_ok(kiln_budget_check(&first, 0));
+  kiln_budget second = begin((kiln_limits){.bytes = 1 << 20});
+  assert_non_null(own = kiln_mem_alloc(mem, 2 << 20));
+  assert_int_equal(kiln_budget_bytes(&first), 2 << 20);
+  assert_int_equal(kiln_budget_bytes(&second), 2 << 20);
+  run_thread(give_aside, &job);
+  assert_int_equal(kiln_budget_bytes(&second), 2 << 20);
+  assert_error(kiln_budget_check(&second, 0), KILN_LIMIT, "1 MiB");
+  kiln_mem_free(mem, own, 2 << 20);
+  assert_int_equal(kiln_mem_bytes(mem), held);
+  /* A call that gives back what a job took needs no more than nothing. */
+  run_thread(take_aside, &job);
+  kiln_budget third = begin((kiln_limits){.bytes = 1 << 20});
+  kiln_mem_free(mem, job, JOB_BYTES);
+  assert_int_equal(kiln_budget_bytes(&third), 0);
+  assert_int_equal(kiln_mem_bytes(mem), held);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(limits_name_themselves, set_up, tear_down),
@@ -231,6 +279,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(looks_are_counted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(arenas_leave_the_scope, set_up, tear_down),
       cmocka_unit_test_setup_teardown(ranges_end, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(jobs_take_nothing_of_calls, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

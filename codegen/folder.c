@@ -1,0 +1,198 @@
+/* folder.c: files of the user's own, read, written and removed. */
+#include "codegen/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/budget.h"
+#include "base/scope.h"
+#include "base/vec.h"
+
+#define FAIL(...) return KILN_ERROR(KILN_INVALID_FILE, __VA_ARGS__)
+
+/* -- Whose -- */
+
+/* Why somebody else could have written it, or NULL. The administrator may. */
+static const char *distrust(const struct stat *s) {
+  if (s->st_uid != geteuid() && s->st_uid != 0) return "it is another user's";
+  if (s->st_mode & (S_IWGRP | S_IWOTH)) return "others may write to it";
+  return NULL;
+}
+
+/* *out_folder: -1: there is none. */
+static kiln_status *open_folder(const char *path, int *out_folder) {
+  struct stat s;
+  *out_folder = -1;
+  const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return NULL;
+  if (fd < 0) FAIL("%s: %s", path, strerror(errno));
+  const char *why = fstat(fd, &s) != 0 ? strerror(errno) : distrust(&s);
+  if (!why) {
+    *out_folder = fd;
+    return NULL;
+  }
+  close(fd);
+  FAIL("%s is not used: %s", path, why);
+}
+
+/* With all that it lies in. */
+static kiln_status *make_folder(const char *path) {
+  char part[KILN__FOLDER_PATH];
+  snprintf(part, sizeof part, "%s", path);
+  for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+    if (slash) *slash = 0;
+    if (mkdir(part, 0700) != 0 && errno != EEXIST) FAIL("%s: %s", part, strerror(errno));
+    if (!slash) return NULL;
+    *slash = '/';
+  }
+}
+
+/* -- Reading -- */
+
+/* *out_size: what was read, at most `most`. */
+static kiln_status *read_all(int fd, char *to, size_t most, size_t *out_size) {
+  for (*out_size = 0; *out_size < most;) {
+    const ssize_t got = read(fd, to + *out_size, most - *out_size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) FAIL("%s", strerror(errno));
+    if (got == 0) break;
+    *out_size += (size_t)got;
+  }
+  return NULL;
+}
+
+static kiln_status *read_open(int fd, size_t most, kiln_arena *arena, kiln_str *out_text) {
+  struct stat s;
+  if (fstat(fd, &s) != 0) FAIL("%s", strerror(errno));
+  const char *why = S_ISREG(s.st_mode) ? distrust(&s) : "it is no file";
+  if (why) FAIL("%s", why);
+  if (s.st_size <= 0 || (uint64_t)s.st_size > most) FAIL("it has %lld bytes", (long long)s.st_size);
+  char *text = kiln_arena_alloc(arena, (size_t)s.st_size);
+  size_t size;
+  KILN_TRY(read_all(fd, text, (size_t)s.st_size, &size));
+  *out_text = kiln_str_make(text, size);
+  return NULL;
+}
+
+/* An arena's scope may be left here. */
+static kiln_status *try_read_open(int fd, size_t most, kiln_arena *arena, kiln_str *out_text) {
+  KILN_PROTECT(read_open(fd, most, arena, out_text));
+}
+
+kiln_status *kiln__folder_read(const char *folder, const char *name, size_t most, kiln_arena *arena,
+                               kiln_str *out_text) {
+  int in;
+  KILN_TRY(open_folder(folder, &in));
+  if (in < 0) return KILN_ERROR(KILN_NOT_FOUND, "no folder");
+  const int fd = openat(in, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const int error = errno;
+  close(in);
+  if (fd < 0 && error == ENOENT) return KILN_ERROR(KILN_NOT_FOUND, "no file");
+  if (fd < 0) FAIL("%s", strerror(error));
+  kiln_status *status = try_read_open(fd, most, arena, out_text);
+  close(fd);
+  return status;
+}
+
+/* -- Writing -- */
+
+static kiln_status *write_all(int fd, kiln_str text) {
+  for (size_t done = 0; done < text.len;) {
+    const ssize_t put = write(fd, text.data + done, text.len - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) FAIL("%s", strerror(errno));
+    done += (size_t)put;
+  }
+  return NULL;
+}
+
+/* Under a name that no other thread or process has; with the same end, so that what a process that
+ * died has left goes with the old files. */
+static kiln_status *write_in(int folder, const char *name, const kiln_str *parts, int part_count) {
+  char temporary[2 * KILN__FOLDER_NAME];
+  snprintf(temporary, sizeof temporary, "%ld.%llx.%s", (long)getpid(),
+           (unsigned long long)kiln_now_ns(), name);
+  const int fd =
+      openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) FAIL("%s", strerror(errno));
+  kiln_status *status = NULL;
+  for (int i = 0; !status && i < part_count; i++) status = write_all(fd, parts[i]);
+  if (close(fd) != 0 && !status) status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
+  if (!status && renameat(folder, temporary, folder, name) != 0)
+    status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
+  if (status) (void)unlinkat(folder, temporary, 0);
+  return status;
+}
+
+kiln_status *kiln__folder_write(const char *folder, const char *name, const kiln_str *parts,
+                                int part_count) {
+  int in;
+  KILN_TRY(make_folder(folder));
+  KILN_TRY(open_folder(folder, &in));
+  if (in < 0) FAIL("%s is gone", folder);
+  kiln_status *status = write_in(in, name, parts, part_count);
+  close(in);
+  return status;
+}
+
+/* -- Old files -- */
+
+void kiln__folder_touch(const char *folder, const char *name) {
+  const int in = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (in < 0) return;
+  (void)utimensat(in, name, NULL, AT_SYMLINK_NOFOLLOW);
+  close(in);
+}
+
+typedef struct file {
+  const char *name;
+  struct timespec used;
+  uint64_t bytes;
+} file;
+typedef KILN_VEC(file) file_list;
+
+static int by_use(const void *a, const void *b) {
+  const struct timespec *x = &((const file *)a)->used, *y = &((const file *)b)->used;
+  if (x->tv_sec != y->tv_sec) return x->tv_sec < y->tv_sec ? -1 : 1;
+  return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static uint64_t list_files(DIR *folder, const char *suffix, kiln_arena *scratch, file_list *out) {
+  uint64_t bytes = 0;
+  struct stat s;
+  for (const struct dirent *entry; (entry = readdir(folder));) {
+    const size_t len = strlen(entry->d_name), end = strlen(suffix);
+    if (len < end || strcmp(entry->d_name + len - end, suffix) != 0 ||
+        fstatat(dirfd(folder), entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
+      continue;
+    const file f = {kiln_arena_strdup(scratch, entry->d_name), s.st_mtim, (uint64_t)s.st_size};
+    kiln_vec_push(scratch, out, f);
+    bytes += f.bytes;
+  }
+  return bytes;
+}
+
+static void close_folder(void *folder) { closedir(folder); }
+
+uint64_t kiln__folder_trim(const char *path, const char *suffix, uint64_t bytes,
+                           kiln_arena *scratch) {
+  file_list files = {0};
+  DIR *folder = opendir(path);
+  if (!folder) return 0;
+  kiln_cleanup closing;
+  kiln_scope_defer(&closing, close_folder, folder);
+  uint64_t left = list_files(folder, suffix, scratch, &files);
+  if (left > bytes && files.count > 0)
+    qsort(files.data, (size_t)files.count, sizeof *files.data, by_use);
+  for (int i = 0; left > bytes && i < files.count; i++)
+    if (unlinkat(dirfd(folder), files.data[i].name, 0) == 0) left -= files.data[i].bytes;
+  kiln_scope_undefer(&closing);
+  closedir(folder);
+  return left;
+}
