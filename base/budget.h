@@ -12,7 +12,8 @@
  * kiln_budget_check everywhere else: nobody reads results before.
  *
  * Memory is what the kiln_mem holds beyond what it held at the start, so that work of one context
- * at the same time counts for each other; jobs beside calls (job_queue.h) do not. Pages of a mapped file are not memory in this sense.
+ * at the same time counts for each other; jobs beside calls (job_queue.h) do not. Pages of a mapped
+ * file are not memory in this sense.
  *
  * Threads: a budget belongs to one thread, but for kiln_budget_is_over, which others may ask. */
 #pragma once

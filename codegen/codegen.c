@@ -12,7 +12,7 @@
 #include "codegen/llvm/backend.h"
 #include "codegen/loop/eval.h"
 #include "codegen/loop/schedule.h"
-#include "codegen/kernel_store.h"
+#include "codegen/object_store.h"
 #include "codegen/object.h"
 #include "codegen/pairs.h"
 #include "codegen/process.h"
@@ -41,7 +41,7 @@ struct kiln_codegen {
   int jobs;           /* atomic: under way; while there are any, processes live */
   uint64_t memory;    /* atomic: that a process may take; 0: no limit */
   kiln__cache cache;
-  kiln__kernel_store store;
+  kiln__object_store store;
   kiln__tuner tuner;
   kiln_pack_store *packs;
   kiln__perf *perf; /* NULL: nobody is told of kernels */
@@ -79,7 +79,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
   kiln__cache_init(&codegen->cache, env->mem, (uint64_t)env->flags.code_cache);
-  kiln__kernel_store_init(&codegen->store, env);
+  kiln__object_store_init(&codegen->store, env);
   kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
   *out_codegen = codegen;
   return NULL;
@@ -90,7 +90,7 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln_mem *mem = codegen->env->mem;
   kiln__cache_deinit(&codegen->cache);
   kiln__tuner_deinit(&codegen->tuner);
-  kiln__kernel_store_deinit(&codegen->store);
+  kiln__object_store_deinit(&codegen->store);
   kiln_pack_store_destroy(codegen->packs);
   kiln__perf_close(codegen->perf);
   for (worker *w = codegen->workers, *next; w; w = next) {
@@ -314,7 +314,7 @@ static kiln_status *load_object(code *c, const llvm_job *job, kiln_reason *out_r
 /* From a file, if there is one of it. */
 static bool find_object(code *c, llvm_job *job, kiln_reason *out_reason) {
   kiln_codegen *codegen = job->codegen;
-  if (!kiln__kernel_store_read(&codegen->store, job->name, &job->bytes, &job->size)) return false;
+  if (!kiln__object_store_read(&codegen->store, job->name, &job->bytes, &job->size)) return false;
   kiln_status *status = load_object(c, job, out_reason);
   if (!status) return true;
   KILN_LOG(&codegen->env->log, warn, 1, "cache_dir: kernel %s is compiled anew: %s", job->name,
@@ -332,7 +332,7 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   c->public.object_bytes = job->size;
   if (!c->public.is_found) {
     KILN_TRY(load_object(c, job, out_reason));
-    kiln__kernel_store_write(&job->codegen->store, job->name, job->bytes, job->size);
+    kiln__object_store_write(&job->codegen->store, job->name, job->bytes, job->size);
   }
   c->public.code_bytes = c->pages.size;
   const void *begin;

@@ -18,8 +18,8 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
   const uint64_t now = kiln_now_ns();
   uint64_t own = flags->compile_time ? (uint64_t)flags->compile_time * 1000000 : UINT64_MAX;
   const uint64_t time = call ? least(call->compile_ns, own) : own;
-  *allowance =
-      (kiln_compile_allowance){.call = call, .begin_ns = now, .held = kiln_mem_bytes_of_calls(jit->env.mem)};
+  *allowance = (kiln_compile_allowance){
+      .call = call, .begin_ns = now, .held = kiln_mem_bytes_of_calls(jit->env.mem)};
   kiln_budget *b = &allowance->budget;
   kiln_budget_begin(b, needs ? "the call" : "the compilation", NULL, NULL);
   b->cancel = call ? call->budget.cancel : jit->abandon;

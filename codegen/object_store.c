@@ -1,4 +1,4 @@
-/* kernel_store.c: kernels in files: one for each, in a folder of the user's.
+/* object_store.c: kernels in files: one for each, in a folder of the user's.
  *
  *   kiln kernel 1
  *   generator 0123456789abcdef, kiln_k4_, avx512, kiln_k4_7b9e...
@@ -6,7 +6,7 @@
  *
  * and then the object, of which the third line is the digest. The file's name is the digest of the
  * second line. */
-#include "codegen/kernel_store.h"
+#include "codegen/object_store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +20,13 @@
 enum { MOST_BYTES = 64 << 20, KEY = 256, HEAD = KEY + 64 };
 static const char title[] = "kiln kernel 1\n", suffix[] = ".kernel";
 
-void kiln__kernel_store_init(kiln__kernel_store *store, kiln_env *env) {
-  *store = (kiln__kernel_store){.env = env, .folder = env->flags.cache_dir.text, .maker = getpid()};
+void kiln__object_store_init(kiln__object_store *store, kiln_env *env) {
+  *store = (kiln__object_store){.env = env, .folder = env->flags.cache_dir.text, .maker = getpid()};
   pthread_mutex_init(&store->lock, NULL);
 }
-void kiln__kernel_store_deinit(kiln__kernel_store *store) { pthread_mutex_destroy(&store->lock); }
+void kiln__object_store_deinit(kiln__object_store *store) { pthread_mutex_destroy(&store->lock); }
 
-static void make_key(const kiln__kernel_store *store, const char *kernel, char out_key[KEY],
+static void make_key(const kiln__object_store *store, const char *kernel, char out_key[KEY],
                      char out_name[KILN__FOLDER_NAME]) {
   char hex[33];
   snprintf(out_key, KEY, "%s, %s%s, %s", kiln__generator_version, kiln_isa_name(store->env->isa),
@@ -35,7 +35,7 @@ static void make_key(const kiln__kernel_store *store, const char *kernel, char o
   snprintf(out_name, KILN__FOLDER_NAME, "%s%s", hex, suffix);
 }
 
-static void warn(const kiln__kernel_store *store, kiln_status *status, const char *what) {
+static void warn(const kiln__object_store *store, kiln_status *status, const char *what) {
   if (status)
     KILN_LOG(&store->env->log, warn, 1, "cache_dir: %s: %s", what, kiln_status_message(status));
   kiln_status_destroy(status);
@@ -60,7 +60,7 @@ static kiln_status *parse(kiln_str text, const char *key, kiln_str *out_object) 
   return NULL;
 }
 
-static kiln_status *read_object(const kiln__kernel_store *store, const char *kernel,
+static kiln_status *read_object(const kiln__object_store *store, const char *kernel,
                                 void **out_bytes, size_t *out_size) {
   char key[KEY], name[KILN__FOLDER_NAME];
   kiln_str text, object;
@@ -79,12 +79,12 @@ static kiln_status *read_object(const kiln__kernel_store *store, const char *ker
   kiln__folder_touch(store->folder, name);
   return NULL;
 }
-static kiln_status *try_read(const kiln__kernel_store *store, const char *kernel, void **out_bytes,
+static kiln_status *try_read(const kiln__object_store *store, const char *kernel, void **out_bytes,
                              size_t *out_size) {
   KILN_PROTECT(read_object(store, kernel, out_bytes, out_size));
 }
 
-bool kiln__kernel_store_read(kiln__kernel_store *store, const char *name, void **out_bytes,
+bool kiln__object_store_read(kiln__object_store *store, const char *name, void **out_bytes,
                              size_t *out_size) {
   *out_bytes = NULL;
   if (!*store->folder) return false;
@@ -100,7 +100,7 @@ bool kiln__kernel_store_read(kiln__kernel_store *store, const char *name, void *
 /* -- Writing -- */
 
 /* Under the lock. */
-static kiln_status *make_room(kiln__kernel_store *store, uint64_t more) {
+static kiln_status *make_room(kiln__object_store *store, uint64_t more) {
   const uint64_t most = (uint64_t)store->env->flags.cache_size;
   store->bytes += more;
   if (!most || (store->counted && store->bytes <= most)) return NULL;
@@ -111,11 +111,11 @@ static kiln_status *make_room(kiln__kernel_store *store, uint64_t more) {
   kiln_arena_destroy(scratch);
   return NULL;
 }
-static kiln_status *try_room(kiln__kernel_store *store, uint64_t more) {
+static kiln_status *try_room(kiln__object_store *store, uint64_t more) {
   KILN_PROTECT(make_room(store, more));
 }
 
-static kiln_status *write_object(kiln__kernel_store *store, const char *kernel, kiln_str object) {
+static kiln_status *write_object(kiln__object_store *store, const char *kernel, kiln_str object) {
   char key[KEY], name[KILN__FOLDER_NAME], head[HEAD], hex[33];
   make_key(store, kernel, key, name);
   kiln_digest_format(kiln_digest_bytes(object.data, object.len), hex);
@@ -125,7 +125,7 @@ static kiln_status *write_object(kiln__kernel_store *store, const char *kernel, 
   return try_room(store, (uint64_t)len + object.len);
 }
 
-void kiln__kernel_store_write(kiln__kernel_store *store, const char *name, const void *bytes,
+void kiln__object_store_write(kiln__object_store *store, const char *name, const void *bytes,
                               size_t size) {
   if (!*store->folder) return;
   kiln_status *status = kiln_short_lock_take(&store->lock, store->maker);

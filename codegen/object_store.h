@@ -1,4 +1,4 @@
-/* kernel_store.h: kernels in files (the flag cache_dir): what one process has compiled, others
+/* object_store.h: kernels in files (the flag cache_dir): what one process has compiled, others
  * load. For codegen/ only.
  *
  * A file is one object of LLVM's, by what the object depends on: the kernel's name, which is the
@@ -17,7 +17,7 @@
 #include "base/env.h"
 #include "codegen/folder.h"
 
-typedef struct kiln__kernel_store {
+typedef struct kiln__object_store {
   kiln_env *env;
   const char *folder; /* of the flag; "": there is none */
   pid_t maker;
@@ -25,12 +25,12 @@ typedef struct kiln__kernel_store {
   bool read_only;       /* writing has failed */
   uint64_t bytes;       /* of all files, when they were last counted, and what was written since */
   bool counted;
-} kiln__kernel_store;
+} kiln__object_store;
 
-void kiln__kernel_store_init(kiln__kernel_store *store, kiln_env *env);
-void kiln__kernel_store_deinit(kiln__kernel_store *store);
+void kiln__object_store_init(kiln__object_store *store, kiln_env *env);
+void kiln__object_store_deinit(kiln__object_store *store);
 /* The object of that name, in env->mem; false: there is none that can be used. */
-bool kiln__kernel_store_read(kiln__kernel_store *store, const char *name, void **out_bytes,
+bool kiln__object_store_read(kiln__object_store *store, const char *name, void **out_bytes,
                              size_t *out_size);
-void kiln__kernel_store_write(kiln__kernel_store *store, const char *name, const void *bytes,
+void kiln__object_store_write(kiln__object_store *store, const char *name, const void *bytes,
                               size_t size);
