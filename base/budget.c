@@ -1,5 +1,6 @@
 /* budget.c: budgets, and the tokens by which a host cancels. */
 #include "base/budget.h"
+#include "base/job_queue.h"
 #include "base/text.h"
 #include "base/thread.h"
 
@@ -130,6 +131,7 @@ kiln_status *kiln_budget_room(const kiln_budget *b, uint64_t more) {
 }
 
 kiln_status *kiln_budget_check(const kiln_budget *b, uint64_t more) {
+  if (__builtin_expect(kiln__this_thread.jobs != NULL, 0)) kiln_job_breathe();
   KILN_TRY(kiln_budget_room(b, more));
   return kiln_budget_may_end(b) && is_over(b) ? ended(b) : NULL;
 }

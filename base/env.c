@@ -131,7 +131,9 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
   if (*env.flags.trace.text) status = kiln_timeline_create(env.flags.trace.text, &env.timeline);
   if (!status && env.flags.threads != 1)
     status = kiln_pool_create((int)env.flags.threads, &env.pool);
-  if (!status) status = kiln_job_queue_create(env.mem, (int)env.flags.compile_share, &env.jobs);
+  if (!status)
+    status = kiln_job_queue_create(env.mem, (int)env.flags.compile_share,
+                                   env.pool ? kiln_pool_threads(env.pool) : 1, &env.jobs);
   if (!status) {
     *out_env = kiln_mem_alloc(env.mem, sizeof **out_env);
     if (!*out_env) status = kiln_status_oom();

@@ -47,6 +47,14 @@ uint64_t kiln_epoch_enter(kiln_epoch *e, uint32_t stripe) {
   }
 }
 
+uint64_t kiln_epoch_runs(const kiln_epoch *epoch) {
+  uint64_t runs = 0;
+  for (int i = 0; i < KILN_STRIPES; i++)
+    for (int k = 0; k < 3; k++)
+      runs += __atomic_load_n(&epoch->stripes[i].inside[k], __ATOMIC_RELAXED);
+  return runs;
+}
+
 void kiln_epoch_leave(kiln_epoch *e, uint64_t ticket) {
   uint64_t *inside = e->stripes[ticket % KILN_STRIPES].inside;
   __atomic_fetch_sub(&inside[ticket / KILN_STRIPES % 3], 1, __ATOMIC_RELEASE);

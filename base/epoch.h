@@ -50,6 +50,8 @@ void kiln_epoch_deinit(kiln_epoch *epoch);
  * best told apart by `stripe`, any number. */
 uint64_t kiln_epoch_enter(kiln_epoch *epoch, uint32_t stripe);
 void kiln_epoch_leave(kiln_epoch *epoch, uint64_t ticket);
+/* How many runs are under way, about. */
+uint64_t kiln_epoch_runs(const kiln_epoch *epoch);
 /* Hands an object over, to be destroyed when no run can hold it. It was unpublished before. When
  * memory is short, the object is kept until deinit of what owns it: false is returned. */
 bool kiln_epoch_retire(kiln_epoch *epoch, void (*destroy)(void *object), void *object);

@@ -1,25 +1,31 @@
 /* job_queue.c: jobs in order of coming, and the thread that runs them. */
 #include "base/job_queue.h"
 
+#include "base/thread.h"
+
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+enum { TURN_NS = 100000 };
 enum { STACK_BYTES = 8 << 20, POLL_NS = 5000000, SECOND_NS = 1000000000, ADOPTING = -1 };
 
 struct kiln_job_queue {
   kiln_mem *mem;
-  int nice;
+  int share, threads, nice;
   pid_t maker;          /* atomic: of the process that the thread is of; ADOPTING: it changes */
   pthread_mutex_t lock; /* of all below */
   pthread_cond_t came, ended;
   pthread_t thread;
   bool started, ending;
+  kiln_job_owner *owners;
   kiln_queued_job *first, *last;
-  kiln_job_owner *running; /* the owner of the job that runs; NULL: none does */
+  uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
+  kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
 };
 
 /* -- The thread -- */
@@ -37,15 +43,52 @@ typedef struct attributes {
  * caller then loses the share, and not a few milliseconds at once. A refusal changes nothing but
  * speed. */
 static void lower_priority(int nice) {
-  enum { TURN_NS = 100000 };
   const attributes own = {.size = sizeof own, .nice = nice, .runtime = TURN_NS};
   (void)syscall(SYS_sched_setattr, 0, &own, 0);
+}
+
+/* Whether calls keep all processors busy that this process may use. */
+static bool is_crowded(kiln_job_queue *q) {
+  cpu_set_t allowed;
+  const int own = 1; /* the job's model counts the job, which is in its epoch */
+  int calls = -own;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  pthread_mutex_lock(&q->lock);
+  for (kiln_job_owner *owner = q->owners; owner; owner = owner->next)
+    calls += owner->count_calls(owner);
+  pthread_mutex_unlock(&q->lock);
+  return calls > 0 && (int64_t)calls * q->threads >= CPU_COUNT(&allowed);
+}
+
+static uint64_t processor_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
+}
+
+static void begin_turn(kiln_job_queue *q) {
+  q->woke_ns = kiln_now_ns();
+  q->worked_ns = processor_ns();
+}
+
+void kiln_job_breathe(void) {
+  kiln_job_queue *q = kiln__this_thread.jobs;
+  if (!q || kiln_now_ns() - q->woke_ns < TURN_NS) return;
+  const uint64_t worked = processor_ns() - q->worked_ns;
+  if (worked >= TURN_NS && is_crowded(q)) {
+    const uint64_t rest = worked * (uint64_t)(100 - q->share) / (uint64_t)q->share;
+    const struct timespec time = {.tv_sec = (time_t)(rest / SECOND_NS),
+                                  .tv_nsec = (long)(rest % SECOND_NS)};
+    (void)nanosleep(&time, NULL);
+  }
+  begin_turn(q);
 }
 
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
   kiln_mem_count_aside();
+  kiln__this_thread.jobs = q;
   pthread_mutex_lock(&q->lock);
   for (;;) {
     while (!q->first && !q->ending) pthread_cond_wait(&q->came, &q->lock);
@@ -55,6 +98,7 @@ static void *run_jobs(void *arg) {
     q->first = job->next;
     if (!q->first) q->last = NULL;
     pthread_mutex_unlock(&q->lock);
+    begin_turn(q);
     job->run(job); /* it may be added anew from here on, or be gone when this returns */
     pthread_mutex_lock(&q->lock);
     q->running->jobs--;
@@ -89,10 +133,13 @@ static void init_conditions(kiln_job_queue *q) {
   pthread_condattr_destroy(&attr);
 }
 
-kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, kiln_job_queue **out_queue) {
+kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,
+                                   kiln_job_queue **out_queue) {
   kiln_job_queue *q = *out_queue = kiln_mem_alloc_zero(mem, sizeof *q);
   if (!q) return kiln_status_oom();
   q->mem = mem;
+  q->share = share;
+  q->threads = threads;
   q->maker = getpid();
   const double of_caller = share / (100.0 - share);
   const int nice = (int)lround(-log(of_caller) / log(1.25));
@@ -132,7 +179,10 @@ static bool adopt(kiln_job_queue *q) {
   if (maker == ADOPTING || !__atomic_compare_exchange_n(&q->maker, &maker, (pid_t)ADOPTING, false,
                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return false;
-  if (pthread_mutex_trylock(&q->lock) != 0) q->first = q->last = NULL;
+  if (pthread_mutex_trylock(&q->lock) != 0) {
+    q->first = q->last = NULL;
+    q->owners = NULL;
+  }
   pthread_mutex_init(&q->lock, NULL);
   init_conditions(q);
   q->started = q->ending = false;
@@ -143,6 +193,14 @@ static bool adopt(kiln_job_queue *q) {
 }
 
 /* -- Jobs -- */
+
+void kiln_job_queue_enter(kiln_job_queue *q, kiln_job_owner *owner) {
+  if (!adopt(q)) return;
+  pthread_mutex_lock(&q->lock);
+  owner->next = q->owners;
+  q->owners = owner;
+  pthread_mutex_unlock(&q->lock);
+}
 
 bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
   if (!adopt(q)) return false;
@@ -186,6 +244,9 @@ void kiln_job_queue_leave(kiln_job_queue *q, kiln_job_owner *owner) {
     }
   }
   while (owner->jobs > 0) pthread_cond_wait(&q->ended, &q->lock);
+  kiln_job_owner **place = &q->owners;
+  while (*place && *place != owner) place = &(*place)->next;
+  if (*place) *place = owner->next;
   pthread_mutex_unlock(&q->lock);
   for (kiln_queued_job *job = dropped, *next; job; job = next) {
     next = job->next;

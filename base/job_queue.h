@@ -9,6 +9,11 @@
  * publishes a plan; A's next call finds it. Thread B releases another model in the meantime:
  * kiln_job_queue_leave drops that model's waiting jobs, and waits if one of them is running.
  *
+ * Where calls keep all processors busy, say one call on a machine of one, the thread works in turns
+ * of 0.1 ms, and sleeps in between as long as its share says: the system would give it turns of
+ * some ms, and a call of 1 ms that meets one would take five. Within one step, a pass of LLVM over
+ * a function, that is up to the system, which knows its priority: a nice value of the same share.
+ *
  * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
  * a thread for those that wait; the job that ran when the process was forked runs in the parent
  * alone. */
@@ -16,9 +21,12 @@
 
 #include "base/budget.h"
 
-/* Whose jobs they are: a model. Zeroed. */
+/* Whose jobs they are: a model. */
 typedef struct kiln_job_owner {
-  int jobs; /* that wait or run; the queue's */
+  /* Set before it enters: how many calls of its own are under way. */
+  int (*count_calls)(struct kiln_job_owner *owner);
+  int jobs; /* that wait or run; the queue's, with: */
+  struct kiln_job_owner *next;
 } kiln_job_owner;
 
 /* Either of the two is called once, and may add the job anew. */
@@ -31,18 +39,23 @@ typedef struct kiln_queued_job {
 
 typedef struct kiln_job_queue kiln_job_queue;
 
-/* `share`: percent of a processor that the thread gets beside a busy caller's (1 to 99): by its
- * nice value, whose step is a factor of 1.25 (sched(7)). */
-kiln_status *kiln_job_queue_create(kiln_mem *mem, int share,
+/* `share`: percent of a processor that the thread gets where calls keep all of them busy (1 to 99);
+ * `threads`: those of a call. */
+kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,
                                    kiln_job_queue **out_queue) KILN_MUST_USE;
 /* Nobody has jobs in it. NULL is fine. */
 void kiln_job_queue_destroy(kiln_job_queue *queue);
+/* An owner may have jobs from here until it leaves. */
+void kiln_job_queue_enter(kiln_job_queue *queue, kiln_job_owner *owner);
 /* Hands the job over, which waits for nothing. False: there is no thread for it, and it is not in
  * the queue. */
 bool kiln_job_queue_add(kiln_job_queue *queue, kiln_queued_job *job);
-/* Returns when no job of the owner's runs, and none waits: those were dropped. Whoever wants the
- * running one to end soon cancels it before. */
+/* For the last time. Returns when no job of the owner's runs, and none waits: those were dropped.
+ * Whoever wants the running one to end soon cancels it before. */
 void kiln_job_queue_leave(kiln_job_queue *queue, kiln_job_owner *owner);
+/* In jobs, between steps of some 10 us: sleeps where calls need the processor and the thread has
+ * had its share. Elsewhere nothing. */
+void kiln_job_breathe(void);
 /* Returns when all of the owner's jobs have run, those included that they added; KILN_LIMIT and
  * KILN_CANCELLED of the budget (NULL: as long as it takes). */
 kiln_status *kiln_job_queue_wait(kiln_job_queue *queue, kiln_job_owner *owner,

@@ -18,6 +18,11 @@ static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type 
   return kiln_jit_callable(jit, method, out);
 }
 
+static int count_calls(kiln_job_owner *owner) {
+  const kiln_jit *jit = (kiln_jit *)(void *)((char *)owner - offsetof(kiln_jit, owner));
+  return (int)kiln_epoch_runs(&jit->epoch);
+}
+
 kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
                              struct kiln_codegen *codegen, kiln_jit **out_jit) {
   kiln_jit *jit = kiln_mem_alloc_zero(env->mem, sizeof *jit);
@@ -29,6 +34,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->methods.find = find_method;
   if (flags->compile == KILN_COMPILE_ASYNC && flags->compat != KILN_COMPAT_TORCH)
     jit->jobs = env->jobs;
+  jit->owner.count_calls = count_calls;
   kiln_status *status = kiln_arena_create(env->mem, &jit->arena);
   kiln_counter_book_init(&jit->book, env->mem);
   jit->calls = kiln_counter_book_new(&jit->book, 1);
@@ -49,6 +55,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
+  if (jit->jobs) kiln_job_queue_enter(jit->jobs, &jit->owner);
   *out_jit = jit;
   return NULL;
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/job_lock.h"
+#include "base/job_queue.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
 
@@ -105,6 +106,11 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
   char *text = ll->GetDiagInfoDescription(info);
   snprintf(j->diagnosis, sizeof j->diagnosis, "%s", text);
   ll->DisposeMessage(text);
+}
+
+static void on_yield(LLVMContextRef context, void *user) {
+  (void)context, (void)user;
+  kiln_job_breathe();
 }
 
 static kiln_status *failed(const job *j, char *message, const char *what) {
@@ -214,6 +220,7 @@ static kiln_status *compile(job *j) {
   char *message = NULL;
   KILN_TRY(make_machine(ll, j->machine));
   j->context = ll->ContextCreate();
+  ll->ContextSetYieldCallback(j->context, on_yield, NULL); /* before passes of machine code */
   ll->ContextSetDiagnosticHandler(j->context, on_diagnostic, j);
   j->module = ll->ModuleCreateWithNameInContext("kiln", j->context);
   ll->SetTarget(j->module, j->machine->triple);

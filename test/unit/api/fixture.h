@@ -8,12 +8,14 @@
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"
 
-/* With one setting, or `name` NULL; the environment is not read. */
+/* With one setting, or `name` NULL; the environment is not read. Calls compile on their thread, so
+ * that what they find does not depend on time. */
 static inline kiln_context *context_with(const char *name, const char *value) {
   kiln_options *options = NULL;
   kiln_context *made = NULL;
   assert_ok(kiln_options_create(&options));
   kiln_options_ignore_environment(options);
+  assert_ok(kiln_options_set(options, "compile", "sync"));
   if (name) assert_ok(kiln_options_set(options, name, value));
   assert_ok(kiln_context_create(options, &made));
   kiln_options_destroy(options);

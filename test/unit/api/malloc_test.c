@@ -56,6 +56,7 @@ static kiln_status *make_context(const char *name, kiln_context **out) {
   kiln_status *status = kiln_options_create(&options);
   if (options) kiln_options_ignore_environment(options);
   if (!status) status = kiln_options_set(options, "alloc", "system");
+  if (!status) status = kiln_options_set(options, "compile", "sync");
   if (!status) status = kiln_options_set(options, "log", "warn=0");
   if (!status) status = kiln_options_set(options, "compile_process", name);
   if (!status) status = kiln_context_create(options, out);

@@ -20,6 +20,7 @@ static kiln_context *process_context(const char *name, const char *value) {
   kiln_context *context = NULL;
   assert_ok(kiln_options_create(&options));
   kiln_options_ignore_environment(options);
+  assert_ok(kiln_options_set(options, "compile", "sync"));
   assert_ok(kiln_options_set(options, "compile_process", "on"));
   assert_ok(kiln_options_set(options, "max_group_size", "1000"));
   if (name) assert_ok(kiln_options_set(options, name, value));

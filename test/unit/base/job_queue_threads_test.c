@@ -44,7 +44,7 @@ static counted make(kiln_job_owner *owner) {
 
 static void open_world(world *w) {
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &w->mem));
-  assert_ok(kiln_job_queue_create(w->mem, 10, &w->queue));
+  assert_ok(kiln_job_queue_create(w->mem, 10, 1, &w->queue));
 }
 static void close_world(world *w) {
   kiln_job_queue_destroy(w->queue);

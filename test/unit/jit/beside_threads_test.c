@@ -47,7 +47,7 @@ static void open_held(model *m) {
   sem_init(&hook.arrived, 0, 0);
   sem_init(&hook.go_on, 0, 0);
   open_async(m, NULL);
-  kiln_jit_destroy(m->jit);
+  kiln_jit_destroy(m->jit); /* which has not been called */
   m->env->log.callback = on_line;
   m->env->log.level[KILN_LOG_compile] = 1;
   assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
@@ -93,7 +93,9 @@ static void a_model_goes(void **state) {
   (void)state;
   open_held(&m);
   pthread_create(&thread, NULL, go_on_later, NULL);
+  kiln_call_destroy(m.call);
   kiln_jit_destroy(m.jit);
+  m.call = NULL;
   m.jit = NULL;
   pthread_join(thread, NULL);
   model_close(&m);

@@ -37,6 +37,7 @@ static kiln_status *live(kiln_env *env, void *arg) {
   model m;
   env->log.level[KILN_LOG_warn] = 0;
   KILN_TRY(kiln_flags_set(&env->flags, "codegen", "eval"));
+  KILN_TRY(kiln_flags_set(&env->flags, "compile", "sync"));
   kiln_status *status = open_parts(&m, env, l);
   for (size_t i = 0; !status && i < sizeof order / sizeof *order; i++) {
     kiln_ivalue result = kiln_none();
