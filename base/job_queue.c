@@ -75,12 +75,10 @@ void kiln_job_breathe(void) {
   kiln_job_queue *q = kiln__this_thread.jobs;
   if (!q || kiln_now_ns() - q->woke_ns < TURN_NS) return;
   const uint64_t worked = processor_ns() - q->worked_ns;
-  if (worked >= TURN_NS && is_crowded(q)) {
-    const uint64_t rest = worked * (uint64_t)(100 - q->share) / (uint64_t)q->share;
-    const struct timespec time = {.tv_sec = (time_t)(rest / SECOND_NS),
-                                  .tv_nsec = (long)(rest % SECOND_NS)};
-    (void)nanosleep(&time, NULL);
-  }
+  const uint64_t rest = worked * (uint64_t)(100 - q->share) / (uint64_t)q->share;
+  const uint64_t until = kiln_now_ns() + rest;
+  while (worked >= TURN_NS && kiln_now_ns() < until && is_crowded(q))
+    (void)nanosleep(&(struct timespec){.tv_nsec = TURN_NS}, NULL);
   begin_turn(q);
 }
 

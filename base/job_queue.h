@@ -10,9 +10,9 @@
  * kiln_job_queue_leave drops that model's waiting jobs, and waits if one of them is running.
  *
  * Where calls keep all processors busy, say one call on a machine of one, the thread works in turns
- * of 0.1 ms, and sleeps in between as long as its share says: the system would give it turns of
- * some ms, and a call of 1 ms that meets one would take five. Within one step, a pass of LLVM over
- * a function, that is up to the system, which knows its priority: a nice value of the same share.
+ * of 0.1 ms, and sleeps in between until no call runs, or as long as its share says. A step cannot
+ * be cut, and some of LLVM's passes take milliseconds: then turns are the system's, which knows the
+ * thread's priority, a nice value of the same share, and may give it a tick (4 ms) at once.
  *
  * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
  * a thread for those that wait; the job that ran when the process was forked runs in the parent

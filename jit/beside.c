@@ -63,6 +63,7 @@ static void run_job(kiln_queued_job *job) {
                      .seen = ex->seen_then,
                      .preparing = ex->preparing,
                      .weights = ex->weights_then,
+                     .lent_bytes = ex->lent_then,
                      .version = ex->version_then};
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
   kiln_status *status =
@@ -106,6 +107,7 @@ static void ask(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int
   }
   ex->preparing = preparing;
   ex->version_then = version;
+  ex->lent_then = call->compile_bytes;
   ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
   __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
   if (status || !kiln_job_queue_add(jit->jobs, &ex->job)) end_job(ex);

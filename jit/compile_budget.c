@@ -13,7 +13,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t limit_of(uint64_t bytes) { return bytes ? bytes : 1; }
 
 void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
-                         bool needs) {
+                         uint64_t lent, bool needs) {
   const kiln_flags *flags = &jit->env.flags;
   const uint64_t now = kiln_now_ns();
   uint64_t own = flags->compile_time ? (uint64_t)flags->compile_time * 1000000 : UINT64_MAX;
@@ -32,8 +32,7 @@ void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit,
     b->deadline_ns = call->budget.deadline_ns ? call->budget.deadline_ns + call->compile_ns : 0;
     return;
   }
-  const uint64_t lent = call ? call->compile_bytes : UINT64_MAX;
-  allowance->is_limited = call && (call->compile_ns < own || lent < UINT64_MAX);
+  allowance->is_limited = (call && call->compile_ns < own) || lent < UINT64_MAX;
   b->bytes =
       limit_of(least(lent, flags->compile_memory ? (uint64_t)flags->compile_memory : UINT64_MAX));
   if (b->bytes == UINT64_MAX) b->bytes = 0;

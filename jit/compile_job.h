@@ -23,11 +23,12 @@ typedef struct kiln_compile_allowance {
   bool is_limited; /* by the call, and not by flags */
 } kiln_compile_allowance;
 
-/* `call` NULL: of a job beside calls, which has what flags give it until the model goes.
+/* `call` NULL: of a job beside calls, which has until the model goes what flags give it, and the
+ * memory that the call lent it which asked (call->compile_bytes).
  * What can be left to the interpreter gets the call's allowance for compiling; what the call
  * `needs` also the time that it has left. */
 void kiln__compile_begin(kiln_compile_allowance *allowance, const kiln_jit *jit, kiln_call *call,
-                         bool needs);
+                         uint64_t lent_bytes, bool needs);
 /* The call is charged only with what went beyond the allowance. */
 void kiln__compile_end(kiln_compile_allowance *allowance);
 

@@ -162,6 +162,7 @@ typedef struct kiln_executor {
   kiln_weights *weights_then;     /* owned; of `preparing` */
   kiln_variant *preparing;
   uint32_t version_then;
+  uint64_t lent_then; /* call->compile_bytes */
 
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */

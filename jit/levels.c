@@ -349,7 +349,8 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
   /* A function's plain plan depends on nothing that its levels change. */
   const bool alone = make == make_plain && q->ex->function;
   kiln_job_lock *lock = alone ? &q->ex->plain_lock : &q->ex->root->lock;
-  kiln__compile_begin(&q->allowance, jit, q->call, needs);
+  kiln__compile_begin(&q->allowance, jit, q->call, q->call ? q->call->compile_bytes : q->lent_bytes,
+                      needs);
   kiln_status *status = kiln_job_lock_take(lock, &q->allowance.budget);
   if (!status) {
     kiln_budget *outer = kiln_budget_enter(&q->allowance.budget);

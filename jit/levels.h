@@ -17,6 +17,7 @@ typedef struct kiln__request {
   const kiln_arguments_seen *seen; /* what is left of the arguments that it was asked for with */
   kiln_variant *preparing;         /* or: is to be prepared with */
   const kiln_weights *weights;
+  uint64_t lent_bytes;      /* by that call; of a job beside calls */
   uint32_t version;         /* of the executor at that time */
   kiln_compile_step *plain; /* kiln__compile_plain, or bare */
   kiln_compile_allowance allowance;

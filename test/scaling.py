@@ -54,7 +54,7 @@ class Kiln:
     def context(self, **options):
         made = self.make('options_create')
         self.drop('options_ignore_environment', made)
-        options = dict({'codegen': 'eval', 'hash_seed': '1', 'alloc': 'system'}, **options)
+        options = dict({'codegen': 'eval', 'compile': 'sync', 'hash_seed': '1', 'alloc': 'system'}, **options)
         for name, value in options.items():
             self.do('options_set', made, name.encode(), value.encode())
         context = self.make('context_create', made)

@@ -26,6 +26,7 @@
   X(model_load)       \
   X(model_release)    \
   X(model_counters)   \
+  X(model_wait_idle)  \
   X(instance_create)  \
   X(instance_release) \
   X(instance_call)    \
@@ -134,11 +135,12 @@ static void call_model(const api *k, kiln_context *context) {
   int count = k->value_count(inputs);
   for (int i = 0; i < count && i < MOST_ARGUMENTS; i++)
     check(k, k->value_item(inputs, i, &arguments[i]), "argument");
-  for (int call = 0; call < 3; call++) {
+  for (int call = 0; call < 6; call++) {
     kiln_value *result = NULL;
     check(k, k->instance_call(instance, "forward", arguments, count, NULL, &result), "call");
     compare(k, result, expected);
     k->value_destroy(result);
+    check(k, k->model_wait_idle(model, NULL), "wait"); /* for what it has asked for */
   }
   kiln_counters counters;
   k->model_counters(model, &counters);

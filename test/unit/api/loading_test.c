@@ -527,7 +527,7 @@ static void one_limit_for_all(void **state) {
     loads = loads || !status;
     assert_int_equal(kiln_status_code(status), status ? KILN_LIMIT : KILN_OK);
     assert_in_range(kiln_context_peak_bytes(context) - before, 0,
-                    bytes + (5 << 10) + sizeof(kiln_refs));
+                    bytes + (6 << 10) + sizeof(kiln_refs));
     kiln_status_destroy(status);
     kiln_model_release(model);
     kiln_context_release(context);
