@@ -116,8 +116,30 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
   return status;
 }
 
+/* With the flag `profile`. */
+static void keep_profiles(kiln_model *model) {
+  const char *path = model->flags.profile.text;
+  if (!*path || !model->jit || model->at_rest) return;
+  kiln_status *status = kiln_jit_write_profiles(model->jit, path, true);
+  if (status)
+    KILN_LOG(&model->context->env->log, warn, 1, "profile: nothing is kept: %s",
+             kiln_status_message(status));
+  kiln_status_destroy(status);
+}
+
+/* That there is no file yet is no fault. */
+static void start_from_profile(kiln_model *model) {
+  const char *path = model->flags.profile.text;
+  if (!*path || model->at_rest) return;
+  kiln_status *status = kiln_model_load_profile(model, path);
+  if (status && kiln_status_code(status) != KILN_NOT_FOUND)
+    KILN_LOG(&model->context->env->log, warn, 1, "profile: %s", kiln_status_message(status));
+  kiln_status_destroy(status);
+}
+
 static void destroy_model(kiln_model *model) {
   kiln_context *context = model->context;
+  keep_profiles(model);
   for (int i = 0; i < model->method_count; i++) kiln_effects_destroy(model->methods[i].effects);
   kiln_jit_destroy(model->jit);
   kiln_torchscript_destroy(model->script);
@@ -164,7 +186,10 @@ static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const 
   }
   KILN_TRY(prepare(model));
   model->at_rest = at_rest;
-  return at_rest ? NULL : run_pending(model, limits, budget);
+  if (at_rest) return NULL;
+  KILN_TRY(run_pending(model, limits, budget));
+  start_from_profile(model);
+  return NULL;
 }
 
 /* Where an archive comes from. */

@@ -1,4 +1,5 @@
-/* warm.c: models before their first request: waiting for jobs, and calls that make plans. */
+/* warm.c: models before their first request: waiting for jobs, calls that make plans, profiles of
+ * other processes. */
 #include <stdlib.h>
 
 #include "api/internal.h"
@@ -58,4 +59,19 @@ kiln_status *kiln_model_warm_up(kiln_model *model, const char *method, kiln_valu
       warm_up(instance, method, arguments, argument_count < 0 ? 0 : argument_count, options);
   kiln_instance_release(instance);
   return status;
+}
+
+/* -- Profiles -- */
+
+kiln_status *kiln_model_load_profile(kiln_model *model, const char *path) {
+  KILN_NEEDS(model && path);
+  KILN_TRY(kiln_jit_read_profiles(model->jit, path));
+  for (int i = 0; i < model->method_count; i++)
+    kiln_jit_start(model->jit, model->methods[i].callable, model->script->root);
+  return NULL;
+}
+
+kiln_status *kiln_model_save_profile(kiln_model *model, const char *path) {
+  KILN_NEEDS(model && path);
+  return kiln_jit_write_profiles(model->jit, path, false);
 }

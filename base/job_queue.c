@@ -200,9 +200,19 @@ void kiln_job_queue_enter(kiln_job_queue *q, kiln_job_owner *owner) {
   pthread_mutex_unlock(&q->lock);
 }
 
+/* The queue's thread has the lock for moments, but may lose the processor in one of them, and has a
+ * low priority. */
+static bool lock_soon(kiln_job_queue *q) {
+  enum { TRIES = 8, NS = 1000 };
+  for (int i = 0; i < TRIES; i++) {
+    if (pthread_mutex_trylock(&q->lock) == 0) return true;
+    (void)nanosleep(&(struct timespec){.tv_nsec = NS}, NULL);
+  }
+  return false;
+}
+
 bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
-  if (!adopt(q)) return false;
-  pthread_mutex_lock(&q->lock);
+  if (!adopt(q) || !lock_soon(q)) return false;
   const bool taken = q->started || start(q);
   if (taken) {
     job->next = NULL;

@@ -47,8 +47,8 @@ kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,
 void kiln_job_queue_destroy(kiln_job_queue *queue);
 /* An owner may have jobs from here until it leaves. */
 void kiln_job_queue_enter(kiln_job_queue *queue, kiln_job_owner *owner);
-/* Hands the job over, which waits for nothing. False: there is no thread for it, and it is not in
- * the queue. */
+/* Hands the job over. False: there is no thread for it, or the queue was in use for some 0.5 ms; the
+ * job is not in the queue, and may be added later. */
 bool kiln_job_queue_add(kiln_job_queue *queue, kiln_queued_job *job);
 /* For the last time. Returns when no job of the owner's runs, and none waits: those were dropped.
  * Whoever wants the running one to end soon cancels it before. */

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* KILN_ASAN: AddressSanitizer. KILN_MSAN: MemorySanitizer. KILN_SANITIZED: those or
- * ThreadSanitizer: memory must come from malloc one block at a time. */
+/* KILN_ASAN: AddressSanitizer. KILN_MSAN: MemorySanitizer. KILN_TSAN: ThreadSanitizer.
+ * KILN_SANITIZED: any of them: memory must come from malloc one block at a time. */
 #if defined(__SANITIZE_ADDRESS__)
 #define KILN_ASAN 1
 #elif defined(__has_feature)
@@ -25,16 +25,18 @@
 #define KILN_MSAN 0
 #endif
 
-#if KILN_ASAN || KILN_MSAN || defined(__SANITIZE_THREAD__)
-#define KILN_SANITIZED 1
+#if defined(__SANITIZE_THREAD__)
+#define KILN_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define KILN_SANITIZED 1
+#define KILN_TSAN 1
 #endif
 #endif
-#ifndef KILN_SANITIZED
-#define KILN_SANITIZED 0
+#ifndef KILN_TSAN
+#define KILN_TSAN 0
 #endif
+
+#define KILN_SANITIZED (KILN_ASAN || KILN_MSAN || KILN_TSAN)
 
 #if KILN_ASAN
 #include <sanitizer/asan_interface.h>

@@ -27,12 +27,12 @@ void kiln__object_store_init(kiln__object_store *store, kiln_env *env) {
 void kiln__object_store_deinit(kiln__object_store *store) { pthread_mutex_destroy(&store->lock); }
 
 static void make_key(const kiln__object_store *store, const char *kernel, char out_key[KEY],
-                     char out_name[KILN__FOLDER_NAME]) {
+                     char out_name[KILN_FOLDER_NAME]) {
   char hex[33];
   snprintf(out_key, KEY, "%s, %s%s, %s", kiln__generator_version, kiln_isa_name(store->env->isa),
            store->env->flags.gdb ? ", gdb" : "", kernel);
   kiln_digest_format(kiln_digest_bytes(out_key, strlen(out_key)), hex);
-  snprintf(out_name, KILN__FOLDER_NAME, "%s%s", hex, suffix);
+  snprintf(out_name, KILN_FOLDER_NAME, "%s%s", hex, suffix);
 }
 
 static void warn(const kiln__object_store *store, kiln_status *status, const char *what) {
@@ -62,11 +62,11 @@ static kiln_status *parse(kiln_str text, const char *key, kiln_str *out_object) 
 
 static kiln_status *read_object(const kiln__object_store *store, const char *kernel,
                                 void **out_bytes, size_t *out_size) {
-  char key[KEY], name[KILN__FOLDER_NAME];
+  char key[KEY], name[KILN_FOLDER_NAME];
   kiln_str text, object;
   kiln_arena *scratch = kiln_arena_scoped(store->env->mem);
   make_key(store, kernel, key, name);
-  kiln_status *status = kiln__folder_read(store->folder, name, MOST_BYTES, scratch, &text);
+  kiln_status *status = kiln_folder_read(store->folder, name, MOST_BYTES, scratch, &text);
   if (!status) status = parse(text, key, &object);
   if (!status) {
     *out_size = object.len;
@@ -76,7 +76,7 @@ static kiln_status *read_object(const kiln__object_store *store, const char *ker
   }
   kiln_arena_destroy(scratch);
   if (status) return kiln_status_note(status, "%s/%s", store->folder, name);
-  kiln__folder_touch(store->folder, name);
+  kiln_folder_touch(store->folder, name);
   return NULL;
 }
 static kiln_status *try_read(const kiln__object_store *store, const char *kernel, void **out_bytes,
@@ -106,7 +106,7 @@ static kiln_status *make_room(kiln__object_store *store, uint64_t more) {
   if (!most || (store->counted && store->bytes <= most)) return NULL;
   kiln_arena *scratch = kiln_arena_scoped(store->env->mem);
   store->bytes =
-      kiln__folder_trim(store->folder, suffix, store->counted ? most / 4 * 3 : most, scratch);
+      kiln_folder_trim(store->folder, suffix, store->counted ? most / 4 * 3 : most, scratch);
   store->counted = true;
   kiln_arena_destroy(scratch);
   return NULL;
@@ -116,12 +116,12 @@ static kiln_status *try_room(kiln__object_store *store, uint64_t more) {
 }
 
 static kiln_status *write_object(kiln__object_store *store, const char *kernel, kiln_str object) {
-  char key[KEY], name[KILN__FOLDER_NAME], head[HEAD], hex[33];
+  char key[KEY], name[KILN_FOLDER_NAME], head[HEAD], hex[33];
   make_key(store, kernel, key, name);
   kiln_digest_format(kiln_digest_bytes(object.data, object.len), hex);
   const int len = snprintf(head, sizeof head, "%s%s\n%s\n", title, key, hex);
   const kiln_str parts[] = {kiln_str_make(head, (size_t)len), object};
-  KILN_TRY(kiln__folder_write(store->folder, name, parts, 2));
+  KILN_TRY(kiln_folder_write(store->folder, name, parts, 2));
   return try_room(store, (uint64_t)len + object.len);
 }
 

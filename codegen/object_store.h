@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "base/env.h"
-#include "codegen/folder.h"
+#include "base/folder.h"
 
 typedef struct kiln__object_store {
   kiln_env *env;

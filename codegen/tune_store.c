@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/folder.h"
+#include "base/folder.h"
 #include "codegen/generator_version.h"
 #include "codegen/tune.h"
 
@@ -37,10 +37,10 @@ void kiln__store_key(const kiln__tuner *tuner, kiln_digest kernel, char out_key[
            tuner->env->pool ? kiln_pool_threads(tuner->env->pool) : 1, hex);
 }
 
-static void name_file(const char *key, char out_name[KILN__FOLDER_NAME]) {
+static void name_file(const char *key, char out_name[KILN_FOLDER_NAME]) {
   char hex[33];
   kiln_digest_format(kiln_digest_bytes(key, strlen(key)), hex);
-  snprintf(out_name, KILN__FOLDER_NAME, "%s.schedule", hex);
+  snprintf(out_name, KILN_FOLDER_NAME, "%s.schedule", hex);
 }
 
 void kiln__store_folder(kiln__tuner *tuner) {
@@ -97,12 +97,12 @@ static kiln_status *parse_file(const kiln__tuner *tuner, kiln_str text, const ch
 kiln_status *kiln__store_read(const kiln__tuner *tuner, kiln_digest kernel, const kiln_loop_fn *fn,
                               kiln_arena *arena, kiln_schedule *out_schedule,
                               kiln_tuned *out_about) {
-  char key[KILN__TUNE_KEY], name[KILN__FOLDER_NAME];
+  char key[KILN__TUNE_KEY], name[KILN_FOLDER_NAME];
   kiln_str text;
   if (!tuner->folder[0]) return KILN_ERROR(KILN_NOT_FOUND, "no folder");
   kiln__store_key(tuner, kernel, key);
   name_file(key, name);
-  kiln_status *status = kiln__folder_read(tuner->folder, name, MOST_BYTES, arena, &text);
+  kiln_status *status = kiln_folder_read(tuner->folder, name, MOST_BYTES, arena, &text);
   if (!status) status = parse_file(tuner, text, key, fn, arena, out_schedule, out_about);
   return status ? kiln_status_note(status, "%s/%s", tuner->folder, name) : NULL;
 }
@@ -111,7 +111,7 @@ kiln_status *kiln__store_read(const kiln__tuner *tuner, kiln_digest kernel, cons
 
 kiln_status *kiln__store_write(const kiln__tuner *tuner, kiln_digest kernel, kiln_str schedule,
                                const kiln_tuned *about, kiln_arena *scratch) {
-  char key[KILN__TUNE_KEY], name[KILN__FOLDER_NAME];
+  char key[KILN__TUNE_KEY], name[KILN_FOLDER_NAME];
   if (!tuner->folder[0]) FAIL("there is no folder: neither XDG_CACHE_HOME nor HOME is set");
   kiln__store_key(tuner, kernel, key);
   name_file(key, name);
@@ -119,6 +119,6 @@ kiln_status *kiln__store_write(const kiln__tuner *tuner, kiln_digest kernel, kil
       scratch, "%s%s\n; rules %lld ns, this %lld ns, of %d tried\n" KILN_STR_FMT, title, key,
       (long long)about->rule_ns, (long long)about->best_ns, about->tried, KILN_STR_ARG(schedule)));
   if (text.len > MOST_BYTES) FAIL("the schedule is too long");
-  kiln_status *status = kiln__folder_write(tuner->folder, name, &text, 1);
+  kiln_status *status = kiln_folder_write(tuner->folder, name, &text, 1);
   return status ? kiln_status_note(status, "%s/%s", tuner->folder, name) : NULL;
 }

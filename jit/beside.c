@@ -48,6 +48,8 @@ static void end_job(kiln_executor *ex) {
   kiln_weights_destroy(ex->weights_then);
   ex->weights_then = NULL;
   ex->preparing = NULL;
+  kiln_ivalue_release(ex->self_then);
+  ex->self_then = kiln_none();
   __atomic_store_n(&ex->asked, false, __ATOMIC_RELEASE);
 }
 
@@ -55,6 +57,40 @@ static kiln_executor *executor_of(kiln_queued_job *job) {
   return (kiln_executor *)(void *)((char *)job - offsetof(kiln_executor, job));
 }
 static void drop_job(kiln_queued_job *job) { end_job(executor_of(job)); }
+
+/* One step, under the root's lock. False: there is nothing more to do. */
+static bool run_step(kiln__request *q, kiln__plan_maker *make) {
+  kiln_executor *ex = q->ex;
+  kiln_status *status = kiln__run_locked(q, false, make);
+  const kiln_code code = kiln_status_code(status);
+  if (code == KILN_LIMIT || code == KILN_CANCELLED || make == kiln__prepare_beside) {
+    kiln_status_destroy(status); /* it is noted, or the model goes, or the first run will tell */
+  } else if (status) {           /* not to be had in the child of a fork; else for lack of memory */
+    __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
+    kiln__tell_failure(ex, status);
+  }
+  return code == KILN_OK;
+}
+
+/* From a profile of another process up to a variant whose first run is as fast as any. */
+static void run_start(kiln__request *q, kiln_ivalue self) {
+  kiln_executor *ex = q->ex;
+  kiln_weights *weights = NULL;
+  q->args = &self;
+  q->arg_count = 1;
+  if (!run_step(q, kiln__start_beside) || !ex->building ||
+      !kiln_profile_is_ready(ex->building->profile) || !run_step(q, kiln__make_beside))
+    return;
+  kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+  if (!v || !v->unprepared) return;
+  kiln_status *status = kiln_weights_collect(v->plan, ex->jit->env.mem, &self, 1, &weights);
+  kiln_status_destroy(status);
+  q->preparing = v;
+  q->weights = weights;
+  q->version = ex->version;
+  (void)run_step(q, kiln__prepare_beside);
+  kiln_weights_destroy(weights);
+}
 
 static void run_job(kiln_queued_job *job) {
   kiln_executor *ex = executor_of(job);
@@ -66,18 +102,30 @@ static void run_job(kiln_queued_job *job) {
                      .lent_bytes = ex->lent_then,
                      .version = ex->version_then};
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
-  kiln_status *status =
-      kiln__run_locked(&q, false, ex->preparing ? kiln__prepare_beside : kiln__make_beside);
-  const kiln_code code = kiln_status_code(status);
-  if (code == KILN_LIMIT || code == KILN_CANCELLED || ex->preparing) {
-    kiln_status_destroy(status); /* it is noted, or the model goes, or the first run will tell */
-  } else if (status) {           /* not to be had in the child of a fork; else for lack of memory */
-    __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
-    kiln__tell_failure(ex, status);
+  if (ex->self_then.tag == KILN_TAG_OBJECT) {
+    run_start(&q, ex->self_then);
+  } else {
+    (void)run_step(&q, ex->preparing ? kiln__prepare_beside : kiln__make_beside);
   }
   kiln_epoch_leave(&jit->epoch, ticket);
   end_job(ex);
   (void)kiln_epoch_collect(&jit->epoch); /* what calls would have to free */
+}
+
+void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self) {
+  kiln_executor *ex = (kiln_executor *)(uintptr_t)callable; /* the callable is its first field */
+  if (!kiln_profile_file_knows(&jit->profiles, callable->name) || !jit->env.flags.jit ||
+      __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
+    return;
+  ex->self_then = kiln_ivalue_retain(self);
+  ex->version_then = __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE);
+  ex->lent_then = UINT64_MAX;
+  ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
+  if (!jit->jobs) {
+    run_job(&ex->job);
+  } else if (!kiln_job_queue_add(jit->jobs, &ex->job)) {
+    end_job(ex);
+  }
 }
 
 static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {

@@ -60,7 +60,7 @@
 #include "jit/groups.h"
 #include "jit/jit.h"
 #include "jit/pass_run.h"
-#include "profiler/profile.h"
+#include "profiler/profile_file.h"
 #include "runtime/prepare.h"
 
 #define KILN_EXECUTOR_STATES(X)                                            \
@@ -161,6 +161,7 @@ typedef struct kiln_executor {
   kiln_arguments_seen *seen_then; /* owned; of a call that no variant fits, or */
   kiln_weights *weights_then;     /* owned; of `preparing` */
   kiln_variant *preparing;
+  kiln_ivalue self_then; /* owned; of a job that starts from a profile of another process */
   uint32_t version_then;
   uint64_t lent_then; /* call->compile_bytes */
 
@@ -226,7 +227,9 @@ struct kiln_jit {
   kiln_job_queue *jobs; /* the context's; NULL: calls compile on their own thread */
   kiln_job_owner owner; /* of this model's jobs */
   kiln_cancel *abandon; /* owned: asked when the model goes */
-  uint64_t asks;        /* atomic: jobs that were asked for */
+  kiln_arena *profile_arena;
+  kiln_profile_file profiles;      /* there, of files; under the lock */
+  uint64_t asks;                   /* atomic: jobs that were asked for */
   uint64_t stalls, worst_stall_ns; /* atomic: of calls that waited (kiln_counters) */
 };
 

@@ -64,6 +64,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
   kiln__leave_jobs(jit);
+  kiln_arena_destroy(jit->profile_arena);
   kiln_cancel_destroy(jit->abandon);
   kiln_epoch_deinit(&jit->epoch);
   kiln_guard_misses_deinit(&jit->misses);

@@ -43,6 +43,17 @@ kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) KILN_M
 /* How many jobs were asked for until now. */
 uint64_t kiln_jit_asks(kiln_jit *jit);
 
+/* -- Profiles of other processes (profiler/profile_file.h) -- */
+
+/* Takes what a file has; KILN_NOT_FOUND, KILN_INVALID_FILE. */
+kiln_status *kiln_jit_read_profiles(kiln_jit *jit, const char *path) KILN_MUST_USE;
+/* Makes the method's kernels from such a profile, if there is one, before it is called: beside the
+ * caller, or with compile=sync now. `self` has the flags and the weights of the calls to come. */
+void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self);
+/* Writes what was read and what calls have seen. `only_new`: nothing where calls have seen nothing
+ * that was not read; what has come into the file in the meantime stays. */
+kiln_status *kiln_jit_write_profiles(kiln_jit *jit, const char *path, bool only_new) KILN_MUST_USE;
+
 /* -- Counters -- */
 
 /* Fills everything but `calls`. */

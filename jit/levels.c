@@ -289,6 +289,20 @@ kiln_status *kiln__make_beside(kiln__request *q) {
   return begin_level(q);
 }
 
+kiln_status *kiln__start_beside(kiln__request *q) {
+  kiln_executor *ex = q->ex;
+  kiln_jit *jit = ex->jit;
+  if (ex->state != KILN_EXECUTOR_EMPTY || ex->site) return NULL;
+  KILN_TRY(begin_level(q));
+  if (ex->state != KILN_EXECUTOR_PROFILING) return NULL;
+  kiln_profile *profile = ex->building->profile;
+  KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
+  const kiln_kept_profile *kept = kiln_profile_file_find(&jit->profiles, ex->site, profile->count);
+  if (kept) kiln_profile_fill(profile, kept->records, kept->count);
+  kiln_job_lock_give(&jit->lock);
+  return NULL;
+}
+
 kiln_status *kiln__prepare_beside(kiln__request *q) {
   kiln_executor *ex = q->ex;
   kiln_variant *v = q->preparing;

@@ -49,6 +49,9 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
 kiln__plan_maker kiln__make_level;
 /* One move of a job beside calls: a level is begun, or what was recorded is compiled. */
 kiln__plan_maker kiln__make_beside;
+/* The first one of a method that was not called yet: its level is begun with args[0], and where a
+ * file has its profile, that is what was recorded. */
+kiln__plan_maker kiln__start_beside;
 /* Another one: computes of weights what the first run of a variant would, which then serves. */
 kiln__plan_maker kiln__prepare_beside;
 /* The plan of calls without JIT; where inlining takes too long, one without it. */

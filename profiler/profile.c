@@ -1,6 +1,8 @@
 /* profile.c: profiles: records merged over runs, and put into graphs. */
 #include "profiler/profile.h"
 
+#include <string.h>
+
 /* -- Sites -- */
 
 typedef struct walk {
@@ -41,7 +43,7 @@ static void commit(kiln_profile_sink *self, const kiln_type_record *records, int
     for (int i = 0; i < count && i < p->count; i++) {
       kiln_type_record_merge(&p->records[i], &records[i]);
     }
-    p->runs++;
+    __atomic_store_n(&p->runs, p->runs + 1, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&p->lock);
 }
@@ -72,11 +74,15 @@ void kiln_profile_destroy(kiln_profile *p) {
   kiln_mem_free(p->mem, p, sizeof *p);
 }
 
-int kiln_profile_runs(kiln_profile *p) {
+int kiln_profile_runs(kiln_profile *p) { return __atomic_load_n(&p->runs, __ATOMIC_ACQUIRE); }
+
+void kiln_profile_fill(kiln_profile *p, const kiln_type_record *records, int count) {
   pthread_mutex_lock(&p->lock);
-  int runs = p->runs;
+  if (p->runs < p->wanted_runs && p->count == count) {
+    if (count) memcpy(p->records, records, (size_t)count * sizeof *records);
+    __atomic_store_n(&p->runs, p->wanted_runs, __ATOMIC_RELEASE);
+  }
   pthread_mutex_unlock(&p->lock);
-  return runs;
 }
 
 bool kiln_profile_is_ready(kiln_profile *p) { return kiln_profile_runs(p) >= p->wanted_runs; }

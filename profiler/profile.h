@@ -40,7 +40,8 @@ typedef struct kiln_profile {
   pthread_mutex_t lock; /* the records and runs */
   int count;            /* sites */
   kiln_type_record *records;
-  int runs, wanted_runs;
+  int runs; /* atomic; written under the lock */
+  int wanted_runs;
 } kiln_profile;
 
 kiln_status *kiln_profile_create(kiln_mem *mem, int sites, int wanted_runs,
@@ -49,6 +50,8 @@ void kiln_profile_destroy(kiln_profile *profile);
 /* Enough runs ended well. */
 bool kiln_profile_is_ready(kiln_profile *profile);
 int kiln_profile_runs(kiln_profile *profile);
+/* Makes it ready by what an earlier process saw; nothing where it is. */
+void kiln_profile_fill(kiln_profile *profile, const kiln_type_record *records, int count);
 /* Writes what was seen to the sites of a copy of the instrumented graph: the attributes
  * profiled_type and seen_none. */
 void kiln_profile_annotate(kiln_profile *profile, kiln_graph *graph);

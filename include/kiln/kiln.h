@@ -346,6 +346,17 @@ KILN_API kiln_status *kiln_model_warm_up(kiln_model *model, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const kiln_call_options *options);
 
+/* A profile is what calls have seen: the types and shapes that kernels are made for, as text of some
+ * kilobytes, for any CPU. Loading one compiles the methods that it knows before they are called
+ * (with compile=async beside the host, which kiln_model_wait_idle awaits), so a process starts at
+ * the speed that another one has reached; profiles of several files add up. Saving writes what was
+ * loaded and what this model's calls have seen. The option `profile` does both, at load and at
+ * release. A file belongs to no model: what it does not know of is profiled as ever. It decides what
+ * is compiled, so it must be the user's or the administrator's, and nobody else may write it, nor
+ * its folder. KILN_NOT_FOUND: there is no such file; KILN_INVALID_FILE says what is wrong. */
+KILN_API kiln_status *kiln_model_load_profile(kiln_model *model, const char *path);
+KILN_API kiln_status *kiln_model_save_profile(kiln_model *model, const char *path);
+
 /* Attributes of the instance's module: "weight", "layer.0.bias". Getting shares the value; setting
  * retains `value` and must match the attribute's type. KILN_BUSY: getting beside a call that may
  * write attributes, setting beside any call. What a later call writes into a tensor or list is seen

@@ -1,4 +1,4 @@
-/* folder.h: small files in a folder that nobody but the user writes. For codegen/ only.
+/* folder.h: small files in a folder that nobody but the user writes.
  *
  * What such files hold decides what this process runs, so they are read only where another user can
  * have written neither the file nor its folder, and never through a link. A file is written under
@@ -8,18 +8,18 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-enum { KILN__FOLDER_PATH = 4096, KILN__FOLDER_NAME = 64 };
+enum { KILN_FOLDER_PATH = 4096, KILN_FOLDER_NAME = 64 };
 
 /* The whole file, of at most `most` bytes. KILN_NOT_FOUND: there is no such file; KILN_INVALID_FILE
  * says why it is not used. */
-kiln_status *kiln__folder_read(const char *folder, const char *name, size_t most, kiln_arena *arena,
-                               kiln_str *out_text) KILN_MUST_USE;
+kiln_status *kiln_folder_read(const char *folder, const char *name, size_t most, kiln_arena *arena,
+                              kiln_str *out_text) KILN_MUST_USE;
 /* Makes the folder, with all that it lies in, and the file, of these parts. */
-kiln_status *kiln__folder_write(const char *folder, const char *name, const kiln_str *parts,
-                                int part_count) KILN_MUST_USE;
+kiln_status *kiln_folder_write(const char *folder, const char *name, const kiln_str *parts,
+                               int part_count) KILN_MUST_USE;
 /* The file was used: it is the last to go. */
-void kiln__folder_touch(const char *folder, const char *name);
+void kiln_folder_touch(const char *folder, const char *name);
 /* Removes files whose names end so, the longest unused first, until the rest have at most `bytes`;
  * gives what is left. In a scope. */
-uint64_t kiln__folder_trim(const char *folder, const char *suffix, uint64_t bytes,
-                           kiln_arena *scratch);
+uint64_t kiln_folder_trim(const char *folder, const char *suffix, uint64_t bytes,
+                          kiln_arena *scratch);

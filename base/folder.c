@@ -1,5 +1,5 @@
 /* folder.c: files of the user's own, read, written and removed. */
-#include "codegen/folder.h"
+#include "base/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ static kiln_status *open_folder(const char *path, int *out_folder) {
 
 /* With all that it lies in. */
 static kiln_status *make_folder(const char *path) {
-  char part[KILN__FOLDER_PATH];
+  char part[KILN_FOLDER_PATH];
   snprintf(part, sizeof part, "%s", path);
   for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
     if (slash) *slash = 0;
@@ -85,8 +85,8 @@ static kiln_status *try_read_open(int fd, size_t most, kiln_arena *arena, kiln_s
   KILN_PROTECT(read_open(fd, most, arena, out_text));
 }
 
-kiln_status *kiln__folder_read(const char *folder, const char *name, size_t most, kiln_arena *arena,
-                               kiln_str *out_text) {
+kiln_status *kiln_folder_read(const char *folder, const char *name, size_t most, kiln_arena *arena,
+                              kiln_str *out_text) {
   int in;
   KILN_TRY(open_folder(folder, &in));
   if (in < 0) return KILN_ERROR(KILN_NOT_FOUND, "no folder");
@@ -115,7 +115,7 @@ static kiln_status *write_all(int fd, kiln_str text) {
 /* Under a name that no other thread or process has; with the same end, so that what a process that
  * died has left goes with the old files. */
 static kiln_status *write_in(int folder, const char *name, const kiln_str *parts, int part_count) {
-  char temporary[2 * KILN__FOLDER_NAME];
+  char temporary[2 * KILN_FOLDER_NAME];
   snprintf(temporary, sizeof temporary, "%ld.%llx.%s", (long)getpid(),
            (unsigned long long)kiln_now_ns(), name);
   const int fd =
@@ -130,8 +130,8 @@ static kiln_status *write_in(int folder, const char *name, const kiln_str *parts
   return status;
 }
 
-kiln_status *kiln__folder_write(const char *folder, const char *name, const kiln_str *parts,
-                                int part_count) {
+kiln_status *kiln_folder_write(const char *folder, const char *name, const kiln_str *parts,
+                               int part_count) {
   int in;
   KILN_TRY(make_folder(folder));
   KILN_TRY(open_folder(folder, &in));
@@ -143,7 +143,7 @@ kiln_status *kiln__folder_write(const char *folder, const char *name, const kiln
 
 /* -- Old files -- */
 
-void kiln__folder_touch(const char *folder, const char *name) {
+void kiln_folder_touch(const char *folder, const char *name) {
   const int in = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (in < 0) return;
   (void)utimensat(in, name, NULL, AT_SYMLINK_NOFOLLOW);
@@ -180,8 +180,8 @@ static uint64_t list_files(DIR *folder, const char *suffix, kiln_arena *scratch,
 
 static void close_folder(void *folder) { closedir(folder); }
 
-uint64_t kiln__folder_trim(const char *path, const char *suffix, uint64_t bytes,
-                           kiln_arena *scratch) {
+uint64_t kiln_folder_trim(const char *path, const char *suffix, uint64_t bytes,
+                          kiln_arena *scratch) {
   file_list files = {0};
   DIR *folder = opendir(path);
   if (!folder) return 0;

@@ -1,0 +1,212 @@
+/* warm_threads_test.c: models before their first request: warmed up, started from profiles of other
+ * processes; and what calls wait for. */
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "test/unit/api/fixture.h"
+
+#define CASE TEST_DATA "/own/mlp/"
+
+static char folder[] = "/tmp/kiln_warm_XXXXXX", path[64];
+
+static int make_folder(void **state) {
+  (void)state;
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path, sizeof path, "%s/profile", folder);
+  return 0;
+}
+static int remove_folder(void **state) {
+  (void)state;
+  unlink(path);
+  return rmdir(folder);
+}
+
+static subject open_with(const char *compile, const char *profile) {
+  kiln_options *options = NULL;
+  subject s = {0};
+  assert_ok(kiln_options_create(&options));
+  kiln_options_ignore_environment(options);
+  assert_ok(kiln_options_set(options, "codegen", "eval"));
+  assert_ok(kiln_options_set(options, "log", "warn=0"));
+  assert_ok(kiln_options_set(options, "compile", compile));
+  assert_ok(kiln_options_set(options, "max_stall_us", "1000000"));
+  if (profile) assert_ok(kiln_options_set(options, "profile", profile));
+  assert_ok(kiln_context_create(options, &s.context));
+  kiln_options_destroy(options);
+  load_subject(&s, CASE "model.pt");
+  return s;
+}
+
+static kiln_value *read_value(const subject *s, const char *name) {
+  char file[256];
+  kiln_value *value;
+  snprintf(file, sizeof file, CASE "%s_0.pt", name);
+  assert_ok(kiln_value_read(s->context, file, &value));
+  return value;
+}
+
+static kiln_counters counters(const subject *s) {
+  kiln_counters c;
+  kiln_model_counters(s->model, &c);
+  return c;
+}
+
+/* One call, whose answer is the recorded one; how many groups it ran compiled. */
+static uint64_t call(const subject *s) {
+  const uint64_t before = counters(s).compiled_runs;
+  kiln_value *inputs = read_value(s, "inputs"), *want = read_value(s, "expected"), *x, *got;
+  float a[512], b[512];
+  size_t bytes = sizeof *a;
+  assert_ok(kiln_value_item(inputs, 0, &x));
+  assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &got));
+  for (int i = 0; i < kiln_value_rank(want); i++) bytes *= (size_t)kiln_value_sizes(want)[i];
+  assert_true(bytes <= sizeof a);
+  assert_ok(kiln_value_copy_data(got, a, bytes));
+  assert_ok(kiln_value_copy_data(want, b, bytes));
+  for (size_t i = 0; i < bytes / sizeof *a; i++)
+    assert_true(fabsf(a[i] - b[i]) <= 1e-5f + 1e-4f * fabsf(b[i]));
+  kiln_value_destroy(got);
+  kiln_value_destroy(x);
+  kiln_value_destroy(want);
+  kiln_value_destroy(inputs);
+  return counters(s).compiled_runs - before;
+}
+
+static void warm_up(const subject *s) {
+  kiln_value *inputs = read_value(s, "inputs"), *x;
+  assert_ok(kiln_value_item(inputs, 0, &x));
+  assert_ok(kiln_model_warm_up(s->model, "forward", &x, 1, NULL));
+  kiln_value_destroy(x);
+  kiln_value_destroy(inputs);
+}
+
+/* The first request runs what all later ones run. */
+static void warmed_up_models_are_fast_at_once(void **state) {
+  static const char *const ways[] = {"sync", "async"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    subject s = open_with(ways[i], NULL);
+    warm_up(&s);
+    const uint64_t groups = counters(&s).groups, jobs = counters(&s).jobs;
+    assert_true(groups > 0);
+    assert_int_equal(call(&s), groups);
+    assert_int_equal(call(&s), groups);
+    assert_int_equal(counters(&s).jobs, jobs);
+    assert_int_equal(counters(&s).stalls, 0);
+    close_subject(&s);
+  }
+}
+
+static void warming_up_complains_as_calls_do(void **state) {
+  (void)state;
+  subject s = open_with("async", NULL);
+  assert_error(kiln_model_warm_up(s.model, "backward", NULL, 0, NULL), KILN_NOT_FOUND, "backward");
+  assert_error(kiln_model_warm_up(s.model, "forward", NULL, 0, NULL), KILN_INVALID_ARGUMENT, "x");
+  assert_error(kiln_model_warm_up(s.model, "forward", NULL, 1, NULL), KILN_INVALID_ARGUMENT, "");
+  const kiln_limits limits = {.time_ms = 1};
+  assert_ok(kiln_model_wait_idle(s.model, &limits)); /* nothing was asked for */
+  close_subject(&s);
+}
+
+/* Calls go on while weights are packed: none of it is theirs. Of eight of them each answers right,
+ * and behind the jobs all run compiled. */
+static void calls_meet_jobs(void **state) {
+  (void)state;
+  for (int wait = 0; wait < 2; wait++) {
+    subject s = open_with("async", NULL);
+    uint64_t last = 0;
+    for (int i = 0; i < 8; i++) {
+      last = call(&s);
+      if (wait) assert_ok(kiln_model_wait_idle(s.model, NULL));
+    }
+    if (wait) assert_int_equal(last, counters(&s).groups);
+    assert_int_equal(counters(&s).stalls, 0);
+    close_subject(&s);
+  }
+}
+
+static void profiles_start_models(void **state) {
+  static const char *const ways[] = {"sync", "async"};
+  (void)state;
+  subject first = open_with("sync", NULL);
+  warm_up(&first);
+  const uint64_t groups = counters(&first).groups;
+  assert_ok(kiln_model_save_profile(first.model, path));
+  close_subject(&first);
+  for (int i = 0; i < 2; i++) {
+    subject s = open_with(ways[i], NULL);
+    assert_ok(kiln_model_load_profile(s.model, path));
+    assert_ok(kiln_model_wait_idle(s.model, NULL));
+    assert_int_equal(counters(&s).groups, groups);
+    assert_int_equal(call(&s), groups);
+    assert_ok(kiln_model_load_profile(s.model, path)); /* once more changes nothing */
+    assert_int_equal(call(&s), groups);
+    assert_ok(kiln_model_save_profile(s.model, path));
+    close_subject(&s);
+  }
+  subject called = open_with("sync", NULL); /* what calls have begun goes on */
+  call(&called);
+  assert_ok(kiln_model_load_profile(called.model, path));
+  call(&called);
+  assert_int_equal(call(&called), groups);
+  close_subject(&called);
+}
+
+/* A host that calls at once meets the job that starts from the profile. */
+static void calls_meet_starts(void **state) {
+  (void)state;
+  for (int i = 0; i < 20; i++) {
+    subject s = open_with("async", NULL);
+    assert_ok(kiln_model_load_profile(s.model, path));
+    for (int k = 0; k < i % 4; k++) call(&s);
+    if (i % 2) assert_ok(kiln_model_wait_idle(s.model, NULL));
+    call(&s);
+    assert_int_equal(counters(&s).compile_failures, 0);
+    close_subject(&s);
+  }
+}
+
+static void the_option_does_both(void **state) {
+  (void)state;
+  unlink(path);
+  subject s = open_with("sync", path);
+  assert_int_equal(call(&s), 0);
+  const uint64_t runs = call(&s);
+  assert_true(runs > 0);
+  close_subject(&s);
+  struct stat was, is;
+  assert_int_equal(stat(path, &was), 0);
+  s = open_with("sync", path);
+  assert_int_equal(call(&s), runs);
+  close_subject(&s);
+  assert_int_equal(stat(path, &is), 0);
+  assert_int_equal(is.st_ino, was.st_ino); /* nothing new was seen: it was not written */
+}
+
+/* A file that is not one is told of, and the model goes on without. */
+static void what_is_no_profile(void **state) {
+  (void)state;
+  FILE *file = fopen(path, "w");
+  fputs("kiln profile 1\nand more", file);
+  fclose(file);
+  subject s = open_with("async", path);
+  assert_error(kiln_model_load_profile(s.model, path), KILN_INVALID_FILE, "ends early");
+  assert_error(kiln_model_load_profile(s.model, "/nonexistent/x"), KILN_NOT_FOUND, "no folder");
+  assert_error(kiln_model_save_profile(s.model, "/proc/x"), KILN_INVALID_FILE, "");
+  call(&s);
+  close_subject(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(warmed_up_models_are_fast_at_once),
+      cmocka_unit_test(warming_up_complains_as_calls_do),
+      cmocka_unit_test(calls_meet_jobs),
+      cmocka_unit_test(profiles_start_models),
+      cmocka_unit_test(calls_meet_starts),
+      cmocka_unit_test(the_option_does_both),
+      cmocka_unit_test(what_is_no_profile),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
