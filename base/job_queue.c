@@ -24,6 +24,7 @@ struct kiln_job_queue {
   bool started, ending;
   kiln_job_owner *owners;
   kiln_queued_job *first, *last;
+  cpu_set_t processors;        /* that the thread may use */
   uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
 };
@@ -49,15 +50,13 @@ static void lower_priority(int nice) {
 
 /* Whether calls keep all processors busy that this process may use. */
 static bool is_crowded(kiln_job_queue *q) {
-  cpu_set_t allowed;
   const int own = 1; /* the job's model counts the job, which is in its epoch */
   int calls = -own;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
   pthread_mutex_lock(&q->lock);
   for (kiln_job_owner *owner = q->owners; owner; owner = owner->next)
     calls += owner->count_calls(owner);
   pthread_mutex_unlock(&q->lock);
-  return calls > 0 && (int64_t)calls * q->threads >= CPU_COUNT(&allowed);
+  return calls > 0 && (int64_t)calls * q->threads >= CPU_COUNT(&q->processors);
 }
 
 static uint64_t processor_ns(void) {
@@ -82,9 +81,29 @@ void kiln_job_breathe(void) {
   begin_turn(q);
 }
 
+/* Those of the thread that has started this one, and those of the process's first: a host may keep
+ * some threads on one. */
+static void find_processors(kiln_job_queue *q) {
+  cpu_set_t first;
+  CPU_ZERO(&q->processors);
+  (void)sched_getaffinity(0, sizeof q->processors, &q->processors);
+  if (sched_getaffinity(getpid(), sizeof first, &first) == 0)
+    CPU_OR(&q->processors, &q->processors, &first);
+}
+
+/* From the processor `at`, if there is another one. */
+static void keep_away(const kiln_job_queue *q, int at) {
+  cpu_set_t allowed = q->processors;
+  const size_t cpu = at < 0 ? CPU_SETSIZE : (size_t)at;
+  if (cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed) && CPU_COUNT(&allowed) > 1)
+    CPU_CLR(cpu, &allowed);
+  (void)sched_setaffinity(0, sizeof allowed, &allowed); /* of this thread */
+}
+
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
+  find_processors(q);
   kiln_mem_count_aside();
   kiln__this_thread.jobs = q;
   pthread_mutex_lock(&q->lock);
@@ -96,6 +115,7 @@ static void *run_jobs(void *arg) {
     q->first = job->next;
     if (!q->first) q->last = NULL;
     pthread_mutex_unlock(&q->lock);
+    keep_away(q, job->cpu);
     begin_turn(q);
     job->run(job); /* it may be added anew from here on, or be gone when this returns */
     pthread_mutex_lock(&q->lock);
@@ -216,6 +236,7 @@ bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
   const bool taken = q->started || start(q);
   if (taken) {
     job->next = NULL;
+    job->cpu = sched_getcpu();
     job->owner->jobs++;
     *(q->last ? &q->last->next : &q->first) = job;
     q->last = job;

@@ -12,7 +12,9 @@
  * Where calls keep all processors busy, say one call on a machine of one, the thread works in turns
  * of 0.1 ms, and sleeps in between until no call runs, or as long as its share says. A step cannot
  * be cut, and some of LLVM's passes take milliseconds: then turns are the system's, which knows the
- * thread's priority, a nice value of the same share, and may give it a tick (4 ms) at once.
+ * thread's priority, a nice value of the same share, and may give it a tick (4 ms) at once. Where
+ * there are other processors, a job keeps away from the one of the call that asked for it: the
+ * system may leave both on one for some time, and a tick is long for that call too.
  *
  * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
  * a thread for those that wait; the job that ran when the process was forked runs in the parent
@@ -34,6 +36,7 @@ typedef struct kiln_queued_job {
   void (*run)(struct kiln_queued_job *job);
   void (*drop)(struct kiln_queued_job *job); /* it will not be run */
   kiln_job_owner *owner;
+  int cpu; /* that whoever has added it was on; the queue's, as is: */
   struct kiln_queued_job *next;
 } kiln_queued_job;
 
@@ -47,8 +50,8 @@ kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,
 void kiln_job_queue_destroy(kiln_job_queue *queue);
 /* An owner may have jobs from here until it leaves. */
 void kiln_job_queue_enter(kiln_job_queue *queue, kiln_job_owner *owner);
-/* Hands the job over. False: there is no thread for it, or the queue was in use for some 0.5 ms; the
- * job is not in the queue, and may be added later. */
+/* Hands the job over. False: there is no thread for it, or the queue was in use for some 0.5 ms;
+ * the job is not in the queue, and may be added later. */
 bool kiln_job_queue_add(kiln_job_queue *queue, kiln_queued_job *job);
 /* For the last time. Returns when no job of the owner's runs, and none waits: those were dropped.
  * Whoever wants the running one to end soon cancels it before. */

@@ -308,8 +308,8 @@ kiln_status *kiln__prepare_beside(kiln__request *q) {
   kiln_variant *v = q->preparing;
   kiln_call *call = NULL;
   if (__atomic_load_n(&ex->version, __ATOMIC_ACQUIRE) != q->version) return NULL; /* or v is gone */
-  kiln_status *status = q->weights ? kiln_call_create(&ex->jit->env, &call) : NULL;
-  if (!status && call) {
+  kiln_status *status = kiln_call_create(&ex->jit->env, &call);
+  if (!status) {
     call->pool = NULL;
     call->epoch = &ex->jit->epoch;
     call->types = ex->jit->unit->types;

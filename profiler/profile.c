@@ -36,6 +36,11 @@ kiln_digest kiln_profile_digest(const kiln_graph *graph, kiln_arena *scratch) {
 
 /* -- Profiles -- */
 
+static void set_runs(kiln_profile *p, int runs) {
+  __atomic_store_n(&p->sink.is_full, runs >= p->wanted_runs, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->runs, runs, __ATOMIC_RELEASE);
+}
+
 static void commit(kiln_profile_sink *self, const kiln_type_record *records, int count) {
   kiln_profile *p = (kiln_profile *)self; /* the sink is its first field */
   pthread_mutex_lock(&p->lock);
@@ -43,7 +48,7 @@ static void commit(kiln_profile_sink *self, const kiln_type_record *records, int
     for (int i = 0; i < count && i < p->count; i++) {
       kiln_type_record_merge(&p->records[i], &records[i]);
     }
-    __atomic_store_n(&p->runs, p->runs + 1, __ATOMIC_RELEASE);
+    set_runs(p, p->runs + 1);
   }
   pthread_mutex_unlock(&p->lock);
 }
@@ -80,7 +85,7 @@ void kiln_profile_fill(kiln_profile *p, const kiln_type_record *records, int cou
   pthread_mutex_lock(&p->lock);
   if (p->runs < p->wanted_runs && p->count == count) {
     if (count) memcpy(p->records, records, (size_t)count * sizeof *records);
-    __atomic_store_n(&p->runs, p->wanted_runs, __ATOMIC_RELEASE);
+    set_runs(p, p->wanted_runs);
   }
   pthread_mutex_unlock(&p->lock);
 }

@@ -136,7 +136,7 @@ static kiln_status *push_frame(kiln_call *call, machine *m, const kiln_plan *pla
                     .counts = counts,
                     .prev = m->top};
   memset(values, 0, (size_t)count * sizeof *values);
-  if (plan->sink) {
+  if (plan->sink && !__atomic_load_n(&plan->sink->is_full, __ATOMIC_RELAXED)) {
     f->records = (kiln_type_record *)(values + count);
     for (int i = 0; i < plan->record_count; i++) kiln_type_record_init(&f->records[i]);
   }

@@ -168,6 +168,7 @@ typedef struct kiln_group {
  * frame's own records; a failed run never gets here and so leaves no trace. */
 typedef struct kiln_profile_sink {
   void (*commit)(struct kiln_profile_sink *self, const kiln_type_record *records, int count);
+  bool is_full; /* atomic: runs that begin from here on need not record */
 } kiln_profile_sink;
 
 typedef struct kiln_type_span {

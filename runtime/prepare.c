@@ -70,6 +70,10 @@ static bool is_known(const walk *w, kiln_operand o) {
   return is_constant(o) || reg_of(w, o)->origin != UNKNOWN;
 }
 
+static kiln_ivalue value_of(const walk *w, kiln_operand o) {
+  return is_constant(o) ? *kiln_operand_read(o, NULL, w->plan->constants) : reg_of(w, o)->value;
+}
+
 static void need(const walk *w, kiln_operand o) {
   if (w->needed && !is_constant(o) && reg_of(w, o)->origin == PLACE)
     w->needed[reg_of(w, o)->place] = true;
@@ -79,10 +83,15 @@ static void put(const walk *w, kiln_operand o, held value) {
   if ((o & KILN_OPERAND_INDEX) != KILN_OPERAND_NONE) *reg_of(w, o) = value;
 }
 
+/* Of a place, while preparing; or NULL. */
+static kiln_tensor *view_at(const walk *w, int place) {
+  return w->weights ? w->weights->views[place] : NULL;
+}
+
 static void walk_attr(walk *w, const kiln_instr *in, const kiln_operand *o) {
   held got = {.origin = PLACE, .place = w->places++};
-  if (w->weights) {
-    kiln_tensor *view = w->weights->views[got.place];
+  if (w->call) {
+    kiln_tensor *view = view_at(w, got.place);
     got.value = view ? kiln_of_tensor(view) : kiln_none();
     if (!view) got.origin = UNKNOWN;
   } else {
@@ -105,9 +114,7 @@ static kiln_status *walk_kept(walk *w, const kiln_instr *in, const kiln_operand 
   for (int i = 0; known && i < n; i++) need(w, o[i]);
   const kiln_ivalue *kept = NULL;
   if (known && w->call) {
-    for (int i = 0; i < n; i++)
-      args[i] = is_constant(o[i]) ? *kiln_operand_read(o[i], NULL, w->plan->constants)
-                                  : reg_of(w, o[i])->value;
+    for (int i = 0; i < n; i++) args[i] = value_of(w, o[i]);
     kept = kiln_kept_find(op->slot, args, n);
     if (!kept) {
       for (int i = 0; i < out_count; i++) outs[i] = kiln_none();
@@ -134,8 +141,9 @@ static kiln_status *pack(const walk *w, kiln_operand o, kiln_pack_slot *slot,
   void *own;
   size_t bytes;
   need(w, o);
-  if (!w->call || is_constant(o) || reg_of(w, o)->value.tag != KILN_TAG_TENSOR) return NULL;
-  KILN_TRY(kiln_pack_take(w->call, slot, pack, reg_of(w, o)->value.u.tensor, &data, &own, &bytes));
+  const kiln_ivalue weight = value_of(w, o);
+  if (!w->call || weight.tag != KILN_TAG_TENSOR || !weight.u.tensor) return NULL;
+  KILN_TRY(kiln_pack_take(w->call, slot, pack, weight.u.tensor, &data, &own, &bytes));
   if (own) kiln_cache_free(&w->call->cache, own, bytes);
   return NULL;
 }
@@ -251,7 +259,7 @@ kiln_status *kiln_plan_prepare(const kiln_plan *plan, kiln_call *call,
             .args = (kiln_ivalue *)(void *)(block + regs),
             .weights = weights};
   for (int i = 0; i < plan->arg_count; i++)
-    if (weights->views[i]) w.regs[i] = (held){PLACE, i, kiln_of_tensor(weights->views[i])};
+    if (view_at(&w, i)) w.regs[i] = (held){PLACE, i, kiln_of_tensor(view_at(&w, i))};
   kiln_status *status = walk_code(&w);
   kiln_mem_free(mem, block, bytes);
   return status;

@@ -339,21 +339,22 @@ KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *me
 KILN_API kiln_status *kiln_model_wait_idle(kiln_model *model, const kiln_limits *limits);
 
 /* Makes all plans and kernels for calls with such arguments before the first request: calls the
- * method on an instance and on copies of its own, until nothing more is to be made. What the method
- * prints is printed. Elements do not matter where the method does not branch on them, so zeros of
- * the right sizes do. `options` are those of each call, and may be NULL. */
+ * method on an instance and on copies of its own, until nothing more is to be made. What the
+ * method prints is printed. Elements do not matter where the method does not branch on them, so
+ * zeros of the right sizes do. `options` are those of each call, and may be NULL. */
 KILN_API kiln_status *kiln_model_warm_up(kiln_model *model, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const kiln_call_options *options);
 
-/* A profile is what calls have seen: the types and shapes that kernels are made for, as text of some
- * kilobytes, for any CPU. Loading one compiles the methods that it knows before they are called
- * (with compile=async beside the host, which kiln_model_wait_idle awaits), so a process starts at
- * the speed that another one has reached; profiles of several files add up. Saving writes what was
- * loaded and what this model's calls have seen. The option `profile` does both, at load and at
- * release. A file belongs to no model: what it does not know of is profiled as ever. It decides what
- * is compiled, so it must be the user's or the administrator's, and nobody else may write it, nor
- * its folder. KILN_NOT_FOUND: there is no such file; KILN_INVALID_FILE says what is wrong. */
+/* A profile is what calls have seen: the types and shapes that kernels are made for, as text of
+ * some kilobytes, for any CPU. Loading one compiles the methods that it knows before they are
+ * called (with compile=async beside the host, which kiln_model_wait_idle awaits), so a process
+ * starts at the speed that another one has reached; profiles of several files add up. Saving
+ * writes what was loaded and what this model's calls have seen. The option `profile` does both, at
+ * load and at release. A file belongs to no model: what it does not know of is profiled as ever.
+ * It decides what is compiled, so it must be the user's or the administrator's, and nobody else
+ * may write it, nor its folder. KILN_NOT_FOUND: there is no such file; KILN_INVALID_FILE says what
+ * is wrong. */
 KILN_API kiln_status *kiln_model_load_profile(kiln_model *model, const char *path);
 KILN_API kiln_status *kiln_model_save_profile(kiln_model *model, const char *path);
 
