@@ -63,9 +63,10 @@ static bool run_step(kiln__request *q, kiln__plan_maker *make) {
   kiln_executor *ex = q->ex;
   kiln_status *status = kiln__run_locked(q, false, make);
   const kiln_code code = kiln_status_code(status);
-  if (code == KILN_LIMIT || code == KILN_CANCELLED || make == kiln__prepare_beside) {
+  const bool orphaned = code == KILN_UNSUPPORTED; /* what it needs is the fork's parent's */
+  if (code == KILN_LIMIT || code == KILN_CANCELLED || (make == kiln__prepare_beside && !orphaned)) {
     kiln_status_destroy(status); /* it is noted, or the model goes, or the first run will tell */
-  } else if (status) {           /* not to be had in the child of a fork; else for lack of memory */
+  } else if (status) {
     __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
     kiln__tell_failure(ex, status);
   }
@@ -140,11 +141,12 @@ static void ask(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int
                 kiln_variant *preparing, uint32_t version) {
   kiln_jit *jit = ex->jit;
   kiln_mem *mem = jit->env.mem;
-  const uint64_t begin = kiln_now_ns();
   kiln_status *status = NULL;
   if (__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE) ||
+      __atomic_load_n(&ex->asked, __ATOMIC_RELAXED) ||
       __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
     return;
+  const uint64_t begin = kiln_now_ns();
   if (preparing) {
     status = kiln_weights_collect(preparing->plan, mem, args, arg_count, &ex->weights_then);
   } else {

@@ -24,7 +24,8 @@ static const int64_t most_size = (int64_t)1 << 46;
 static const char title[] = "kiln profile 1\n";
 
 kiln_profile_file kiln_profile_file_in(kiln_arena *arena) {
-  return (kiln_profile_file){.arena = arena, .sites = kiln_map_in(arena)};
+  return (kiln_profile_file){
+      .arena = arena, .sites = kiln_map_in(arena), .methods = kiln_map_in(arena)};
 }
 
 /* -- Profiles -- */
@@ -37,12 +38,7 @@ const kiln_kept_profile *kiln_profile_file_find(const kiln_profile_file *file, c
 }
 
 bool kiln_profile_file_knows(const kiln_profile_file *file, const char *method) {
-  const size_t len = strlen(method);
-  for (int i = 0; i < file->names.count; i++) {
-    const char *name = file->names.data[i];
-    if (strncmp(name, method, len) == 0 && name[len] == '#') return true;
-  }
-  return false;
+  return kiln_map_find(&file->methods, kiln_str_from(method)) != NULL;
 }
 
 /* Records may have bytes that nobody set: field by field. */
@@ -95,6 +91,9 @@ void kiln_profile_file_add(kiln_profile_file *file, const char *site,
     if (count) memcpy(p->records, records, (size_t)count * sizeof *records);
     p->site = first ? first->site : kiln_arena_strdup(file->arena, site);
     if (!first) kiln_vec_push(file->arena, &file->names, p->site);
+    const char *end = strchr(p->site, '#');
+    if (end)
+      kiln_map_set(&file->methods, kiln_str_make(p->site, (size_t)(end - p->site)), file->arena);
     file->changed = true;
   }
   p->times = sum(p->times, times);

@@ -26,7 +26,8 @@ typedef struct kiln_kept_profile {
 /* In an arena; zeroed but for `arena` and `sites`. */
 typedef struct kiln_profile_file {
   kiln_arena *arena;
-  kiln_map sites; /* site -> kiln_kept_profile */
+  kiln_map sites;   /* site -> kiln_kept_profile */
+  kiln_map methods; /* those that any begins with */
   KILN_VEC(const char *) names;
   bool changed; /* it has profiles that were not read */
 } kiln_profile_file;

@@ -296,6 +296,7 @@ struct kiln_pack_store {
   kiln_mem *mem;
   pthread_mutex_t lock;
   pid_t maker;
+  uint64_t made; /* atomic */
   kiln__packed *buckets[BUCKETS];
 };
 
@@ -313,6 +314,10 @@ void kiln_pack_store_destroy(kiln_pack_store *store) {
   if (!store) return;
   pthread_mutex_destroy(&store->lock);
   kiln_mem_free(store->mem, store, sizeof *store);
+}
+
+uint64_t kiln__pack_store_made(const kiln_pack_store *store) {
+  return __atomic_load_n(&store->made, __ATOMIC_RELAXED);
 }
 
 static kiln__packed **bucket_of(kiln_pack_store *store, const void *from) {
@@ -378,6 +383,7 @@ static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
   }
   if (kiln_tensor_is_contiguous(t))
     kiln_memory_give_back(&p->from, (size_t)t->numel * kiln_tensor_item_size(t));
+  __atomic_fetch_add(&store->made, 1, __ATOMIC_RELAXED);
   *out = p;
   return NULL;
 }

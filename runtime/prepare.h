@@ -20,13 +20,13 @@ bool kiln_plan_wants_preparation(const kiln_plan *plan);
 /* Views of weights, by place: the arguments, then what the instructions GET_ATTR and BORROW_ATTR
  * read, in their order. */
 typedef struct kiln_weights kiln_weights;
-/* out_weights is NULL where the plan's results are of constants alone, or of no weights that can
+/* *out_weights is NULL where the plan's results are of constants alone, or of no weights that can
  * be had. Some 0.1 us a weight, and 5 ns an instruction. */
 kiln_status *kiln_weights_collect(const kiln_plan *plan, kiln_mem *mem, const kiln_ivalue *args,
                                   int arg_count, kiln_weights **out_weights) KILN_MUST_USE;
 /* NULL is fine. */
 void kiln_weights_destroy(kiln_weights *weights);
-/* Fills the plan's slots (weights NULL: those of constants), under the budget of `call`, which is within the plan's epoch. What fails
- * is left to the first run. */
+/* Fills the plan's slots (weights NULL: those of constants), under the budget of `call`, which is
+ * within the plan's epoch. What fails is left to the first run. */
 kiln_status *kiln_plan_prepare(const kiln_plan *plan, kiln_call *call,
                                const kiln_weights *weights) KILN_MUST_USE;

@@ -122,6 +122,7 @@ HOOKS = {
     'kiln_mem_set_fill': 'memory that nobody wrote shows',
     'kiln_cancel_at_look': 'cancels at each place that looks',
     'kiln__pool_started': 'threads that a pool has begun',
+    'kiln__pack_store_made': 'copies of weights, and whose work they were',
     'kiln__pool_limit_start': 'threads that cannot be had',
     'kiln__matmul_reference': 'the reference twin of the fast products',
     'kiln_codegen_compile_as': 'a kernel under a schedule of the test, or the bench',

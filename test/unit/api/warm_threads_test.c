@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "api/internal.h"
+#include "codegen/codegen.h"
+#include "runtime/pack.h"
 #include "test/unit/api/fixture.h"
 
 #define CASE TEST_DATA "/own/mlp/"
@@ -126,6 +129,42 @@ static void calls_meet_jobs(void **state) {
   }
 }
 
+static void convolve(const subject *s) {
+  kiln_value *inputs, *x, *got;
+  assert_ok(kiln_value_read(s->context, TEST_DATA "/own/layouts/inputs_0.pt", &inputs));
+  assert_ok(kiln_value_item(inputs, 0, &x));
+  assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &got));
+  kiln_value_destroy(got);
+  kiln_value_destroy(x);
+  kiln_value_destroy(inputs);
+}
+
+static uint64_t packed(const subject *s) {
+  return kiln__pack_store_made(kiln_codegen_packs(s->context->codegen));
+}
+
+/* What the kernels want of weights, the second job makes: calls make nothing. */
+static void weights_are_packed_by_jobs(void **state) {
+  subject s = {.context = context_with("compile", "async")};
+  (void)state;
+  load_subject(&s, TEST_DATA "/own/layouts/model.pt");
+  for (int i = 0; i < 2; i++) {
+    convolve(&s);
+    assert_ok(kiln_model_wait_idle(s.model, NULL));
+  }
+  if (counters(&s).groups == 0) skip(); /* without LLVM there are none */
+  assert_int_equal(packed(&s), 0);
+  convolve(&s);
+  assert_int_equal(counters(&s).compiled_runs, 0);
+  assert_ok(kiln_model_wait_idle(s.model, NULL));
+  const uint64_t copies = packed(&s);
+  assert_true(copies > 4);
+  for (int i = 0; i < 3; i++) convolve(&s);
+  assert_int_equal(packed(&s), copies);
+  assert_true(counters(&s).compiled_runs > 0);
+  close_subject(&s);
+}
+
 static void profiles_start_models(void **state) {
   static const char *const ways[] = {"sync", "async"};
   (void)state;
@@ -203,6 +242,7 @@ int main(void) {
       cmocka_unit_test(warmed_up_models_are_fast_at_once),
       cmocka_unit_test(warming_up_complains_as_calls_do),
       cmocka_unit_test(calls_meet_jobs),
+      cmocka_unit_test(weights_are_packed_by_jobs),
       cmocka_unit_test(profiles_start_models),
       cmocka_unit_test(calls_meet_starts),
       cmocka_unit_test(the_option_does_both),
