@@ -10,6 +10,7 @@
 #include "codegen/gdb.h"
 #include "codegen/generator_version.h"
 #include "codegen/llvm/backend.h"
+#include "codegen/llvm/exit.h"
 #include "codegen/loop/eval.h"
 #include "codegen/loop/schedule.h"
 #include "codegen/object_store.h"
@@ -102,6 +103,8 @@ void kiln_codegen_destroy(kiln_codegen *codegen) {
   kiln_job_lock_deinit(&codegen->lock);
   kiln_mem_free(mem, codegen, sizeof *codegen);
 }
+
+void kiln_codegen_watch_exit(void) { kiln__llvm_watch_main(); }
 
 kiln_pack_store *kiln_codegen_packs(const kiln_codegen *codegen) { return codegen->packs; }
 

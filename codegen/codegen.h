@@ -97,6 +97,8 @@ void kiln_codegen_destroy(kiln_codegen *codegen);
  * NULL is fine. */
 void kiln_codegen_begin(kiln_codegen *codegen, uint64_t memory);
 void kiln_codegen_end(kiln_codegen *codegen);
+/* This thread's exit() waits until no other thread is within LLVM (codegen/llvm/exit.h). */
+void kiln_codegen_watch_exit(void);
 /* The packed inputs that its kernels keep. */
 struct kiln_pack_store *kiln_codegen_packs(const kiln_codegen *codegen);
 /* Whether libLLVM was opened in this process; a compilation did it. */

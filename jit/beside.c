@@ -159,6 +159,7 @@ static void ask(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int
   ex->version_then = version;
   ex->lent_then = call->compile_bytes;
   ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
+  kiln_codegen_watch_exit();
   __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
   if (status || !kiln_job_queue_add(jit->jobs, &ex->job)) end_job(ex);
   kiln_status_destroy(status);

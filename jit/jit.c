@@ -55,7 +55,10 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
-  if (jit->jobs) kiln_job_queue_enter(jit->jobs, &jit->owner);
+  if (jit->jobs) {
+    kiln_job_queue_enter(jit->jobs, &jit->owner);
+    kiln_codegen_watch_exit();
+  }
   *out_jit = jit;
   return NULL;
 }

@@ -12,6 +12,7 @@
 
 #include "base/job_lock.h"
 #include "base/job_queue.h"
+#include "codegen/llvm/exit.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
 
@@ -110,6 +111,7 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
 
 static void on_yield(LLVMContextRef context, void *user) {
   (void)context, (void)user;
+  kiln__llvm_watch_exit();
   kiln_job_breathe();
 }
 
@@ -263,9 +265,9 @@ static kiln_status *take_result(const job *j, void **out_bytes, size_t *out_size
   return NULL;
 }
 
-kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
-                                        const char *name, kiln__llvm_product product,
-                                        void **out_bytes, size_t *out_size) {
+static kiln_status *compile_kernel(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
+                                   const char *name, kiln__llvm_product product, void **out_bytes,
+                                   size_t *out_size) {
   bool fatal = false;
   if (is_broken(backend)) {
     return KILN_ERROR(KILN_UNSUPPORTED, "LLVM is not used after a fatal error");
@@ -291,6 +293,18 @@ kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_
   return status;
 }
 
+static kiln_status *process_ends(void) { return KILN_ERROR(KILN_CANCELLED, "the process ends"); }
+
+kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
+                                        const char *name, kiln__llvm_product product,
+                                        void **out_bytes, size_t *out_size) {
+  if (!kiln__llvm_enter()) return process_ends();
+  kiln_status *status = compile_kernel(backend, kernel, name, product, out_bytes, out_size);
+  kiln__llvm_watch_exit();
+  kiln__llvm_leave();
+  return status;
+}
+
 /* -- Life -- */
 
 void kiln__llvm_fatal(const char *reason);
@@ -299,6 +313,7 @@ static kiln_status *open_targets(kiln__llvm_backend *b) {
   kiln__llvm *ll = &b->llvm;
   KILN_TRY(ask_room(LIBRARY_ADDRESSES, LIBRARY_BYTES));
   KILN_TRY(kiln__llvm_open(b->path, ll));
+  kiln__llvm_watch_exit();
   ll->InstallFatalErrorHandler(kiln__llvm_fatal);
   return make_machine(ll, &b->cpu);
 }
@@ -320,7 +335,11 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
                      .model = LLVMCodeModelSmall};
   b->gpu = (machine){.target = &kiln__llvm_gpus[env->flags.ptx], .triple = "nvptx64-nvidia-cuda"};
   b->path = env->flags.llvm.text;
-  kiln_status *status = open_targets(b);
+  kiln_status *status = kiln__llvm_enter() ? NULL : process_ends();
+  if (!status) {
+    status = open_targets(b);
+    kiln__llvm_leave();
+  }
   if (status) {
     kiln__llvm_backend_destroy(b);
     return status;
@@ -331,9 +350,10 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
 
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
   if (!backend) return;
-  if (!is_broken(backend)) {
+  if (!is_broken(backend) && kiln__llvm_enter()) {
     end_machine(&backend->llvm, &backend->cpu);
     end_machine(&backend->llvm, &backend->gpu);
+    kiln__llvm_leave();
   }
   kiln_mem_free(backend->mem, backend, sizeof *backend);
 }

@@ -98,6 +98,13 @@ def check_no_mutable_state(tree):
         # and it keeps targets in a list of the process without a lock: this is the lock, and which
         # libLLVM has been told of its targets
         'registering',
+        # of codegen/llvm/exit.c: who is within LLVM when exit() destroys its objects
+        'threads_inside',
+        'counted_for',
+        'process_ends',
+        'exit_is_watched',
+        'own_depth',
+        'is_watched',
         'registered',
         # of codegen/gdb.c: debuggers know one list by its name in each library; and its lock
         '__jit_debug_descriptor',
