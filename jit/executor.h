@@ -40,6 +40,9 @@
  * finds its plan. In a child of a fork what a thread of the parent was compiling is
  * KILN_UNSUPPORTED (base/job_lock.h).
  *
+ * Beside the calls (compile=async) it is a thread of the context that has root->lock so, and what
+ * calls need of an executor is atomic: they wait for neither lock (jit/beside.c).
+ *
  * Budgets. A call's thread compiles under a budget of its own (jit/compile_budget.c), which is not
  * the call's: a job that runs out of it, or is cancelled, leaves its executor in the state that it
  * was in, the call goes on in the plan of calls without JIT, and a later call tries again,
