@@ -1,6 +1,9 @@
 /* cpu.c: see cpu.h. */
 #include "base/cpu.h"
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static int64_t bytes_of(int name, int64_t usual) {
@@ -12,4 +15,32 @@ kiln_cpu_caches kiln_cpu_find_caches(void) {
                            .l2 = bytes_of(_SC_LEVEL2_CACHE_SIZE, 256 << 10),
                            .l3 = bytes_of(_SC_LEVEL3_CACHE_SIZE, 4 << 20),
                            .line = bytes_of(_SC_LEVEL1_DCACHE_LINESIZE, 64)};
+}
+
+/* -- Control groups -- */
+
+double kiln__cpu_quota_of(const char *text) {
+  long long quota, period;
+  if (sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
+  return (double)quota / (double)period;
+}
+
+/* Adds the file's text; false: there is none, or no room. */
+static bool add_file(const char *path, char *text, size_t size) {
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  const size_t used = strlen(text), more = fread(text + used, 1, size - used - 1, file);
+  text[used + more] = 0;
+  fclose(file);
+  return more > 0;
+}
+
+/* In a container its group is the root of what it sees. */
+double kiln_cpu_quota(void) {
+  char v2[64] = "", v1[64] = "";
+  if (add_file("/sys/fs/cgroup/cpu.max", v2, sizeof v2)) return kiln__cpu_quota_of(v2);
+  if (add_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", v1, sizeof v1) &&
+      add_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", v1, sizeof v1))
+    return kiln__cpu_quota_of(v1);
+  return 0;
 }

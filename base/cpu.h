@@ -1,4 +1,4 @@
-/* cpu.h: the processor's caches. */
+/* cpu.h: the processor's caches, and how many processors a container may keep busy. */
 #pragma once
 
 #include <stdint.h>
@@ -11,3 +11,11 @@ typedef struct kiln_cpu_caches {
 /* Where the system does not tell, what is usual. A virtual machine may take microseconds for it:
  * kiln_env keeps what it told. */
 kiln_cpu_caches kiln_cpu_find_caches(void);
+
+/* Processors that the control group of this process may keep busy, on average, whichever they are:
+ * 1.5 of a container with 150 ms in each 100 (cgroup v2's cpu.max; of v1 cpu.cfs_quota_us). What
+ * works more is halted for the rest of the period, callers with it. 0: there is no limit, or none
+ * is told. */
+double kiln_cpu_quota(void);
+/* For it: of "150000 100000" or "max 100000", or of v1's two files one behind the other. */
+double kiln__cpu_quota_of(const char *text);

@@ -1,6 +1,7 @@
 /* job_queue.c: jobs in order of coming, and the thread that runs them. */
 #include "base/job_queue.h"
 
+#include "base/cpu.h"
 #include "base/thread.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@ struct kiln_job_queue {
   kiln_job_owner *owners;
   kiln_queued_job *first, *last;
   cpu_set_t processors;        /* that the thread may use */
+  double most;                 /* of them at a time */
   uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
 };
@@ -56,7 +58,7 @@ static bool is_crowded(kiln_job_queue *q) {
   for (kiln_job_owner *owner = q->owners; owner; owner = owner->next)
     calls += owner->count_calls(owner);
   pthread_mutex_unlock(&q->lock);
-  return calls > 0 && (int64_t)calls * q->threads >= CPU_COUNT(&q->processors);
+  return calls > 0 && (double)calls * q->threads + 1 > q->most;
 }
 
 static uint64_t processor_ns(void) {
@@ -89,6 +91,8 @@ static void find_processors(kiln_job_queue *q) {
   (void)sched_getaffinity(0, sizeof q->processors, &q->processors);
   if (sched_getaffinity(getpid(), sizeof first, &first) == 0)
     CPU_OR(&q->processors, &q->processors, &first);
+  const double all = CPU_COUNT(&q->processors), quota = kiln_cpu_quota();
+  q->most = quota > 0 && quota < all ? quota : all;
 }
 
 /* From the processor `at`, if there is another one. */

@@ -9,12 +9,13 @@
  * publishes a plan; A's next call finds it. Thread B releases another model in the meantime:
  * kiln_job_queue_leave drops that model's waiting jobs, and waits if one of them is running.
  *
- * Where calls keep all processors busy, say one call on a machine of one, the thread works in turns
- * of 0.1 ms, and sleeps in between until no call runs, or as long as its share says. A step cannot
- * be cut, and some of LLVM's passes take milliseconds: then turns are the system's, which knows the
- * thread's priority, a nice value of the same share, and may give it a tick (4 ms) at once. Where
- * there are other processors, a job keeps away from the one of the call that asked for it: the
- * system may leave both on one for some time, and a tick is long for that call too.
+ * Where calls keep all processors busy, say one call on a machine of one, or in a container that
+ * may use as much (cpu.h), the thread works in turns of 0.1 ms, and sleeps in between until no call
+ * runs, or as long as its share says. A step cannot be cut, and some of LLVM's passes take
+ * milliseconds: then turns are the system's, which knows the thread's priority, a nice value of the
+ * same share, and may give it a tick (4 ms) at once. Where there are other processors, a job keeps
+ * away from the one of the call that asked for it: the system may leave both on one for some time,
+ * and a tick is long for that call too.
  *
  * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
  * a thread for those that wait; the job that ran when the process was forked runs in the parent

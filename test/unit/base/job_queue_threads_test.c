@@ -1,4 +1,5 @@
 /* job_queue_threads_test.c: jobs in their order, owners that leave, waits that end, forks. */
+#include "base/cpu.h"
 #include "base/job_queue.h"
 
 #include <pthread.h>
@@ -157,12 +158,22 @@ static void a_child_has_a_thread_of_its_own(void **state) {
   close_world(&w);
 }
 
+static void containers_have_quotas(void **state) {
+  (void)state;
+  assert_true(kiln__cpu_quota_of("150000 100000\n") == 1.5);
+  assert_true(kiln__cpu_quota_of("50000\n100000\n") == 0.5); /* the two files of v1 */
+  assert_true(kiln__cpu_quota_of("max 100000\n") == 0);
+  assert_true(kiln__cpu_quota_of("-1\n100000\n") == 0);
+  assert_true(kiln__cpu_quota_of("100000 0") == 0);
+  assert_true(kiln__cpu_quota_of("") == 0);
+  assert_true(kiln_cpu_quota() >= 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(jobs_run_in_order),
-      cmocka_unit_test(a_wait_has_all_that_is_added),
-      cmocka_unit_test(an_owner_leaves),
-      cmocka_unit_test(a_child_has_a_thread_of_its_own),
+      cmocka_unit_test(jobs_run_in_order),      cmocka_unit_test(a_wait_has_all_that_is_added),
+      cmocka_unit_test(an_owner_leaves),        cmocka_unit_test(a_child_has_a_thread_of_its_own),
+      cmocka_unit_test(containers_have_quotas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
