@@ -113,9 +113,16 @@ static void run_job(kiln_queued_job *job) {
   (void)kiln_epoch_collect(&jit->epoch); /* what calls would have to free */
 }
 
+static bool has_profile(kiln_jit *jit, const char *method) {
+  if (!kiln_job_lock_look(&jit->lock)) return false;
+  const bool known = jit->profile_arena && kiln_profile_file_knows(&jit->profiles, method);
+  kiln_job_lock_give(&jit->lock);
+  return known;
+}
+
 void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)callable; /* the callable is its first field */
-  if (!kiln_profile_file_knows(&jit->profiles, callable->name) || !jit->env.flags.jit ||
+  if (!jit->env.flags.jit || !has_profile(jit, callable->name) ||
       __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
     return;
   ex->self_then = kiln_ivalue_retain(self);
