@@ -1,6 +1,8 @@
 /* job_lock.c: waiting for other threads, where they may be of the process before a fork(). */
 #include "base/job_lock.h"
 
+#include "base/thread.h"
+
 #include <time.h>
 #include <unistd.h>
 
@@ -30,11 +32,7 @@ static kiln_status *orphaned(void) {
 }
 
 static bool wait_for(pthread_mutex_t *mutex, int64_t ns) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += ns;
-  until.tv_sec += until.tv_nsec / SECOND_NS;
-  until.tv_nsec %= SECOND_NS;
+  const struct timespec until = kiln__moment_in(CLOCK_REALTIME, ns);
   return pthread_mutex_timedlock(mutex, &until) == 0;
 }
 

@@ -7,13 +7,12 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { TURN_NS = 100000 };
-enum { STACK_BYTES = 8 << 20, POLL_NS = 5000000, SECOND_NS = 1000000000, ADOPTING = -1 };
+enum { POLL_NS = 5000000, SECOND_NS = 1000000000, ADOPTING = -1 };
 
 struct kiln_job_queue {
   kiln_mem *mem;
@@ -132,15 +131,7 @@ static void *run_jobs(void *arg) {
 }
 
 static bool start(kiln_job_queue *q) {
-  pthread_attr_t attr;
-  sigset_t all, old;
-  if (pthread_attr_init(&attr) != 0) return false;
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  sigfillset(&all); /* the host's signals are for the host's threads */
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  q->started = pthread_create(&q->thread, &attr, run_jobs, q) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attr);
+  q->started = kiln__thread_start(&q->thread, run_jobs, q) == 0;
   return q->started;
 }
 
@@ -251,11 +242,7 @@ bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
 }
 
 static void wait_a_moment(kiln_job_queue *q) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += POLL_NS;
-  until.tv_sec += until.tv_nsec / SECOND_NS;
-  until.tv_nsec %= SECOND_NS;
+  const struct timespec until = kiln__moment_in(CLOCK_MONOTONIC, POLL_NS);
   (void)pthread_cond_timedwait(&q->ended, &q->lock, &until);
 }
 

@@ -26,7 +26,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,8 +33,9 @@
 #include "base/abi.h"
 #include "base/budget.h"
 #include "base/futex.h"
+#include "base/thread.h"
 
-enum { SPINS = 8000, LINE = 64, STACK_BYTES = 8 << 20 };
+enum { SPINS = 8000, LINE = 64 };
 /* Quanta for each participant that are so few that one too many would be felt. */
 enum { FEW_QUANTA = 8, ALIGN_MOST = 64 };
 /* Under a budget: when a piece is long enough. */
@@ -433,18 +433,7 @@ static int usable_cpus(bool cores_only) {
 
 static int start_one(kiln_pool *pool, worker *w) {
   if (pool->start_limit >= 0 && pool->started >= pool->start_limit) return EAGAIN;
-  pthread_attr_t attr;
-  sigset_t all, old;
-  int error = pthread_attr_init(&attr);
-  if (error) return error;
-  pthread_attr_setstacksize(&attr, STACK_BYTES);
-  /* The host's signals are for the host's threads: a new thread inherits the mask. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  error = pthread_create(&w->thread, &attr, run_worker, w);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attr);
-  return error;
+  return kiln__thread_start(&w->thread, run_worker, w);
 }
 
 /* Once: after a failure the pool stays with those that it has. */

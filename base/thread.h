@@ -1,7 +1,11 @@
-/* thread.h: thread-local state of base/, in one block: that of scope.c, budget.c and mem.c. */
+/* thread.h: thread-local state of base/, in one block: that of scope.c, budget.c and mem.c; and
+ * threads of the library's own. For base/ only. */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 typedef struct kiln__thread {
   struct kiln_budget *budget;  /* of the work that it does; NULL: none */
@@ -12,3 +16,8 @@ typedef struct kiln__thread {
 } kiln__thread;
 
 extern _Thread_local kiln__thread kiln__this_thread;
+
+/* With 8 MiB of stack, and none of the host's signals; 0, or an error of pthread_create. */
+int kiln__thread_start(pthread_t *out_thread, void *(*body)(void *arg), void *arg);
+/* So many nanoseconds from now on, for waits of pthreads. */
+struct timespec kiln__moment_in(clockid_t clock, int64_t ns);
