@@ -79,9 +79,9 @@ static void run_start(kiln__request *q, kiln_ivalue self) {
   kiln_weights *weights = NULL;
   q->args = &self;
   q->arg_count = 1;
-  if (!run_step(q, kiln__start_beside) || !ex->building ||
-      !kiln_profile_is_ready(ex->building->profile) || !run_step(q, kiln__make_beside))
-    return;
+  if (!run_step(q, kiln__start_beside)) return;
+  kiln_profile *profile = __atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE);
+  if (!profile || !kiln_profile_is_ready(profile) || !run_step(q, kiln__make_beside)) return;
   kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
   if (!v || !v->unprepared) return;
   kiln_status *status = kiln_weights_collect(v->plan, ex->jit->env.mem, &self, 1, &weights);
