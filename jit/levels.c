@@ -85,11 +85,10 @@ static void publish_variant(kiln_compile_job *job) {
   }
   if (ex->renewing) {
     kiln__renewal_replace(ex, job->v);
-    __atomic_fetch_add(&ex->version, 1, __ATOMIC_RELEASE);
-    return;
+  } else {
+    while (*link) link = &(*link)->next;
+    __atomic_store_n(link, job->v, __ATOMIC_RELEASE);
   }
-  while (*link) link = &(*link)->next;
-  __atomic_store_n(link, job->v, __ATOMIC_RELEASE);
   __atomic_fetch_add(&ex->version, 1, __ATOMIC_RELEASE);
 }
 
@@ -168,6 +167,17 @@ static void end_renewal(kiln_executor *ex, kiln_status *status) {
   move_to(ex, KILN_EXECUTOR_SIMPLE);
 }
 
+/* A job of the level has failed: it may be tried again, or the level ends. */
+static kiln_status *fail_level(const kiln__request *q, kiln_status *status) {
+  if (is_unfinished(status)) return status;
+  if (q->ex->renewing) {
+    end_renewal(q->ex, status);
+    return NULL;
+  }
+  kiln__tell_failure(q->ex, status);
+  return settle(q, KILN_EXECUTOR_FAILED);
+}
+
 static kiln_status *begin_level(const kiln__request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
@@ -176,15 +186,7 @@ static kiln_status *begin_level(const kiln__request *q) {
   job = job_of(q);
   if (!ex->renewing) ex->level_ns = 0;
   kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling);
-  if (is_unfinished(status)) return status;
-  if (status && ex->renewing) {
-    end_renewal(ex, status);
-    return NULL;
-  }
-  if (status) {
-    kiln__tell_failure(ex, status);
-    return settle(q, KILN_EXECUTOR_FAILED);
-  }
+  if (status) return fail_level(q, status);
   move_to(ex, ex->building ? KILN_EXECUTOR_PROFILING : KILN_EXECUTOR_NOOP);
   return NULL;
 }
@@ -217,15 +219,7 @@ static kiln_status *compile_level(const kiln__request *q) {
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
   kiln_status *status = run_job(&job, kiln__compile_optimized, publish_variant);
   __atomic_store_n(&ex->recording, ex->renewing && is_unfinished(status), __ATOMIC_RELAXED);
-  if (is_unfinished(status)) return status;
-  if (status && ex->renewing) {
-    end_renewal(ex, status);
-    return NULL;
-  }
-  if (status) {
-    kiln__tell_failure(ex, status);
-    return settle(q, KILN_EXECUTOR_FAILED);
-  }
+  if (status) return fail_level(q, status);
   move_to(ex, KILN_EXECUTOR_COMPILED);
   if (!job.v->unprepared) retire_profiling(ex, job.v); /* or it serves until then */
   if (ex->renewing) {

@@ -188,8 +188,7 @@ static kiln_status *view_of(kiln_mem *mem, kiln_ivalue v, kiln_tensor **out) {
   if (v.tag != KILN_TAG_TENSOR || !v.u.tensor || v.u.tensor->sides) return NULL;
   const kiln_tensor *t = v.u.tensor;
   kiln_storage *storage;
-  if (!t->storage || !t->storage->owner || !(t->storage->flags & KILN_STORAGE_READ_ONLY))
-    return NULL;
+  if (!t->storage || !kiln_storage_is_lent(t->storage)) return NULL;
   KILN_TRY(kiln_storage_share(t->storage, &storage));
   kiln_status *status =
       kiln_tensor_create_on(mem, NULL, storage, kiln_tensor_dtype(t), kiln_tensor_rank(t),

@@ -180,12 +180,8 @@ kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) {
 
 /* -- Memory that is to be known again -- */
 
-static bool is_lent_for_reading(const kiln_storage *s) {
-  return s->owner && (s->flags & KILN_STORAGE_READ_ONLY);
-}
-
 bool kiln_memory_can_hold(const kiln_tensor *t) {
-  return t->storage && (!t->storage->owner || is_lent_for_reading(t->storage));
+  return t->storage && (!t->storage->owner || kiln_storage_is_lent(t->storage));
 }
 
 static void count_hold(kiln_storage *s, int by) {
@@ -200,7 +196,7 @@ static void count_hold(kiln_storage *s, int by) {
 kiln_memory kiln_memory_hold(const kiln_tensor *t) {
   kiln_storage *s = t->storage;
   const void *data = kiln_tensor_data(t);
-  if (!is_lent_for_reading(s)) {
+  if (!kiln_storage_is_lent(s)) {
     (void)kiln_storage_retain(s);
     count_hold(s, 1);
     return (kiln_memory){.storage = s, .version = s->version, .data = data};

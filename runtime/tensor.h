@@ -211,6 +211,10 @@ static inline kiln_storage *kiln_storage_retain(kiln_storage *s) {
 }
 void kiln_storage_release(kiln_storage *s);
 void kiln_storage_release_to(kiln_cache *cache, kiln_storage *s);
+/* Memory that its owner lends for reading: whoever writes to the storage writes a copy. */
+static inline bool kiln_storage_is_lent(const kiln_storage *s) {
+  return s->owner && (s->flags & KILN_STORAGE_READ_ONLY);
+}
 /* Makes an owned storage read-only: the next write copies it. */
 kiln_status *kiln_storage_freeze(kiln_storage *s) KILN_MUST_USE;
 /* Makes the memory ours and writable, raises the version. kiln_tensor_writable_data does it. */
