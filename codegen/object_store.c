@@ -21,7 +21,10 @@ enum { MOST_BYTES = 64 << 20, KEY = 256, HEAD = KEY + 64 };
 static const char title[] = "kiln kernel 1\n", suffix[] = ".kernel";
 
 void kiln__object_store_init(kiln__object_store *store, kiln_env *env) {
-  *store = (kiln__object_store){.env = env, .folder = env->flags.cache_dir.text, .maker = getpid()};
+  *store = (kiln__object_store){.env = env,
+                                .folder = env->flags.cache_dir.text,
+                                .most = (uint64_t)env->flags.cache_size,
+                                .maker = getpid()};
   pthread_mutex_init(&store->lock, NULL);
 }
 void kiln__object_store_deinit(kiln__object_store *store) { pthread_mutex_destroy(&store->lock); }
@@ -101,7 +104,7 @@ bool kiln__object_store_read(kiln__object_store *store, const char *name, void *
 
 /* Under the lock. */
 static kiln_status *make_room(kiln__object_store *store, uint64_t more) {
-  const uint64_t most = (uint64_t)store->env->flags.cache_size;
+  const uint64_t most = store->most;
   store->bytes += more;
   if (!most || (store->counted && store->bytes <= most)) return NULL;
   kiln_arena *scratch = kiln_arena_scoped(store->env->mem);

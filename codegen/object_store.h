@@ -20,6 +20,7 @@
 typedef struct kiln__object_store {
   kiln_env *env;
   const char *folder; /* of the flag; "": there is none */
+  uint64_t most;      /* bytes, likewise; 0: no limit */
   pid_t maker;
   pthread_mutex_t lock; /* of all below */
   bool read_only;       /* writing has failed */
