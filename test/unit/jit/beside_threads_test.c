@@ -204,13 +204,7 @@ static void models_come_and_go(void **state) {
   open_async(&m, NULL);
   for (int i = 0; i < 50; i++) {
     for (int k = 0; k < i % 5; k++) check_rows(&m, 4 + k);
-    kiln_call_destroy(m.call);
-    kiln_jit_destroy(m.jit);
-    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
-    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
-    assert_ok(kiln_call_create(m.env, &m.call));
-    m.call->jit = true;
-    m.call->types = m.unit->types;
+    model_make_anew(&m);
   }
   model_close(&m);
 }
@@ -223,13 +217,7 @@ static void memory_runs_out(void **state) {
   (void)state;
   open_async(&m, "code_cache=0");
   for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
-    kiln_call_destroy(m.call);
-    kiln_jit_destroy(m.jit);
-    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
-    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
-    assert_ok(kiln_call_create(m.env, &m.call));
-    m.call->jit = true;
-    m.call->types = m.unit->types;
+    model_make_anew(&m);
     kiln_ivalue args[4] = {make_matrix(&m, 4, 8, 0.01), make_matrix(&m, 4, 8, 0.02),
                            make_matrix(&m, 5, 8, 0.01), make_matrix(&m, 5, 8, 0.02)};
     (void)kiln_mem_fail_at(m.env->mem, n);

@@ -605,9 +605,7 @@ static void test_memory_runs_out(void **state) {
   bool failed = true;
   uint64_t lost = 0;
   for (uint64_t n = 1; failed; n += n < 64 ? 1 : 7) {
-    kiln_jit_destroy(m.jit);
-    assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
-    assert_ok(kiln_jit_callable(m.jit, m.function, &m.callable));
+    model_make_anew(&m);
     kiln_ivalue args[4] = {make_matrix(&m, 4, 8, 0.01), make_matrix(&m, 4, 8, 0.02),
                            make_matrix(&m, 5, 8, 0.01), make_matrix(&m, 5, 8, 0.02)};
     (void)kiln_mem_fail_at(m.env->mem, n);
@@ -628,12 +626,6 @@ static void test_memory_runs_out(void **state) {
     }
     check_call(&m, args, 2);
     for (int i = 0; i < 4; i++) kiln_ivalue_release(args[i]);
-    kiln_call_destroy(m.call); /* its cache, and what it counted for the model */
-    kiln_jit_destroy(m.jit);
-    assert_ok(kiln_call_create(m.env, &m.call));
-    m.call->jit = true;
-    m.call->types = m.unit->types;
-    m.jit = NULL;
   }
   assert_true(lost > 0); /* some of them in a compilation, which is counted */
   model_close(&m);

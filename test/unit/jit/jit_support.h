@@ -33,6 +33,20 @@ static inline kiln_status *model_try_fill(model *m, const char *graph) {
   KILN_PROTECT(model_fill(m, graph));
 }
 
+static inline void model_make_jit(model *m) {
+  assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
+  assert_ok(kiln_call_create(m->env, &m->call));
+  m->call->jit = true;
+  m->call->types = m->unit->types;
+  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
+}
+/* As if nothing had been called. */
+static inline void model_make_anew(model *m) {
+  kiln_call_destroy(m->call); /* its cache, and what it counted for the model */
+  kiln_jit_destroy(m->jit);
+  model_make_jit(m);
+}
+
 /* One function, `forward`, of that graph. Flags: "name=value", NULL at the end. */
 static inline void model_open(model *m, const char *graph, const char *const *flags) {
   *m = (model){0};
@@ -48,11 +62,7 @@ static inline void model_open(model *m, const char *graph, const char *const *fl
   assert_ok(kiln_registry_create(m->env, &m->registry));
   assert_ok(kiln_codegen_create(m->env, &m->codegen));
   assert_ok(model_try_fill(m, graph));
-  assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
-  assert_ok(kiln_call_create(m->env, &m->call));
-  m->call->jit = true;
-  m->call->types = m->unit->types;
-  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
+  model_make_jit(m);
 }
 
 static inline void model_close(model *m) {
