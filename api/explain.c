@@ -84,6 +84,23 @@ kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, v
   return NULL;
 }
 
+static void tell_variant(void *user, const kiln_jit_ledger_row *r) {
+  char depth[NUMBER], made[NUMBER], plain[NUMBER], plain_runs[NUMBER], own[NUMBER], runs[NUMBER];
+  ROW((const teller *)user, r->name, r->site, number(depth, (uint64_t)r->depth),
+      number(made, r->made_ns), number(plain, r->interpreted_ns),
+      number(plain_runs, r->interpreted_runs), number(own, r->compiled_ns),
+      number(runs, r->compiled_runs), r->is_retired ? "yes" : "");
+}
+
+kiln_status *kiln_debug_model_ledger(kiln_model *model, kiln_debug_row_fn row, void *user) {
+  KILN_NEEDS(model && row);
+  teller t = {row, user};
+  ROW(&t, "function", "site", "level", "made_ns", "interpreted_ns", "interpreted_runs",
+      "compiled_ns", "compiled_runs", "retired");
+  kiln_jit_each_variant(model->jit, tell_variant, &t);
+  return NULL;
+}
+
 /* -- Times -- */
 
 kiln_status *kiln_debug_model_time(kiln_model *model, uint32_t every) {

@@ -55,8 +55,10 @@ kiln_status *kiln_model_warm_up(kiln_model *model, const char *method, kiln_valu
     options = &read;
   }
   KILN_TRY(kiln_instance_create(model, &instance));
+  kiln_jit_hurry(model->jit, true);
   kiln_status *status =
       warm_up(instance, method, arguments, argument_count < 0 ? 0 : argument_count, options);
+  kiln_jit_hurry(model->jit, false);
   kiln_instance_release(instance);
   return status;
 }

@@ -1,8 +1,8 @@
 /* job_queue.h: compile jobs beside calls: one thread of a context works them off.
  *
- * A job is a node at its owner's. Jobs of all models of a context wait in one order, and one thread
- * of low priority runs them, one after the other; it starts with the first job. Whoever hands a job
- * over goes on at once.
+ * A job is a node at its owner's. Jobs of all models of a context wait in one list, and one thread
+ * of low priority runs them, one after the other: the one of most worth first, and of equal ones
+ * the one that came first. It starts with the first job. Whoever hands a job over goes on at once.
  *
  * For example, thread A calls a model, finds that a region has seen enough types, and adds the
  * region's job; A answers its call by the interpreter. The queue's thread runs the job, which
@@ -36,6 +36,9 @@ typedef struct kiln_job_owner {
 typedef struct kiln_queued_job {
   void (*run)(struct kiln_queued_job *job);
   void (*drop)(struct kiln_queued_job *job); /* it will not be run */
+  /* Of those that wait, the one of most worth is run first. It may change while the job waits; it
+   * is asked for under the queue's lock, of each job before each job. */
+  uint64_t (*worth)(const struct kiln_queued_job *job);
   kiln_job_owner *owner;
   int cpu; /* that whoever has added it was on; the queue's, as is: */
   struct kiln_queued_job *next;

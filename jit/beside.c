@@ -48,6 +48,7 @@ static void end_job(kiln_executor *ex) {
   kiln_weights_destroy(ex->weights_then);
   ex->weights_then = NULL;
   ex->preparing = NULL;
+  ex->trial_then = false;
   kiln_ivalue_release(ex->self_then);
   ex->self_then = kiln_none();
   __atomic_store_n(&ex->asked, false, __ATOMIC_RELEASE);
@@ -64,7 +65,7 @@ static bool run_step(kiln__request *q, kiln__plan_maker *make) {
   kiln_status *status = kiln__run_locked(q, false, make);
   const kiln_code code = kiln_status_code(status);
   const bool orphaned = code == KILN_UNSUPPORTED; /* what it needs is the fork's parent's */
-  if (code == KILN_LIMIT || code == KILN_CANCELLED || (make == kiln__prepare_beside && !orphaned)) {
+  if (code == KILN_LIMIT || code == KILN_CANCELLED || (q->preparing && !orphaned)) {
     kiln_status_destroy(status); /* it is noted, or the model goes, or the first run will tell */
   } else if (status) {
     __atomic_store_n(&ex->given_up, true, __ATOMIC_RELEASE);
@@ -83,7 +84,7 @@ static void run_start(kiln__request *q, kiln_ivalue self) {
   kiln_profile *profile = __atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE);
   if (!profile || !kiln_profile_is_ready(profile) || !run_step(q, kiln__make_beside)) return;
   kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
-  if (!v || !v->unprepared) return;
+  if (!v || !(v->state & KILN_VARIANT_UNPREPARED)) return;
   kiln_status *status = kiln_weights_collect(v->plan, ex->jit->env.mem, &self, 1, &weights);
   kiln_status_destroy(status);
   q->preparing = v;
@@ -91,6 +92,11 @@ static void run_start(kiln__request *q, kiln_ivalue self) {
   q->version = ex->version;
   (void)run_step(q, kiln__prepare_beside);
   kiln_weights_destroy(weights);
+}
+
+static kiln__plan_maker *next_step(const kiln__request *q) {
+  if (!q->preparing) return kiln__make_beside;
+  return q->ex->trial_then ? kiln__try_beside : kiln__prepare_beside;
 }
 
 static void run_job(kiln_queued_job *job) {
@@ -106,11 +112,15 @@ static void run_job(kiln_queued_job *job) {
   if (ex->self_then.tag == KILN_TAG_OBJECT) {
     run_start(&q, ex->self_then);
   } else {
-    (void)run_step(&q, ex->preparing ? kiln__prepare_beside : kiln__make_beside);
+    (void)run_step(&q, next_step(&q));
   }
   kiln_epoch_leave(&jit->epoch, ticket);
   end_job(ex);
   (void)kiln_epoch_collect(&jit->epoch); /* what calls would have to free */
+}
+
+static uint64_t worth_of(const kiln_queued_job *job) {
+  return kiln__ledger_worth(executor_of((kiln_queued_job *)(uintptr_t)job));
 }
 
 static bool has_profile(kiln_jit *jit, const char *method) {
@@ -128,7 +138,8 @@ void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue se
   ex->self_then = kiln_ivalue_retain(self);
   ex->version_then = __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE);
   ex->lent_then = UINT64_MAX;
-  ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
+  ex->job =
+      (kiln_queued_job){.run = run_job, .drop = drop_job, .worth = worth_of, .owner = &jit->owner};
   if (!jit->jobs) {
     run_job(&ex->job);
   } else if (!kiln_job_queue_add(jit->jobs, &ex->job)) {
@@ -142,35 +153,50 @@ static void tell_misses(const kiln_executor *ex, const kiln_call *call, const ki
     kiln_guard_tell(v->guard, args, call);
 }
 
-/* `preparing`: that variant is to be; NULL: a level is to be made. Where no job can be, a later
- * call asks again. */
-static void ask(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int arg_count,
-                kiln_variant *preparing, uint32_t version) {
+static bool begin_asking(kiln_executor *ex) {
+  return !__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&ex->asked, __ATOMIC_RELAXED) &&
+         !__atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL);
+}
+
+/* Takes `status`: of what the job needs. Where no job can be, a later call asks again. */
+static void end_asking(kiln_executor *ex, kiln_call *call, uint32_t version, kiln_status *status) {
   kiln_jit *jit = ex->jit;
-  kiln_mem *mem = jit->env.mem;
-  kiln_status *status = NULL;
-  if (__atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE) ||
-      __atomic_load_n(&ex->asked, __ATOMIC_RELAXED) ||
-      __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
-    return;
-  const uint64_t begin = kiln_now_ns();
-  if (preparing) {
-    status = kiln_weights_collect(preparing->plan, mem, args, arg_count, &ex->weights_then);
-  } else {
-    const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
-    ex->seen_then = see(mem, args, arg_count, hash);
-    if (!ex->seen_then) status = kiln_status_oom();
-    if (!__atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE)) tell_misses(ex, call, args);
-  }
-  ex->preparing = preparing;
   ex->version_then = version;
   ex->lent_then = call->compile_bytes;
-  ex->job = (kiln_queued_job){.run = run_job, .drop = drop_job, .owner = &jit->owner};
+  ex->job =
+      (kiln_queued_job){.run = run_job, .drop = drop_job, .worth = worth_of, .owner = &jit->owner};
   kiln_codegen_watch_exit();
   __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
   if (status || !kiln_job_queue_add(jit->jobs, &ex->job)) end_job(ex);
   kiln_status_destroy(status);
+}
+
+static void ask_level(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int arg_count,
+                      uint64_t hash, uint32_t version) {
+  if (!kiln__ledger_pays(ex) || !begin_asking(ex)) return;
+  const uint64_t begin = kiln_now_ns();
+  ex->seen_then = see(ex->jit->env.mem, args, arg_count, hash);
+  if (!__atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE)) tell_misses(ex, call, args);
+  end_asking(ex, call, version, ex->seen_then ? NULL : kiln_status_oom());
   call->waited_ns += kiln_now_ns() - begin;
+}
+
+static void ask_preparation(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args,
+                            int arg_count, kiln_variant *v, uint32_t version) {
+  if (!begin_asking(ex)) return;
+  const uint64_t begin = kiln_now_ns();
+  ex->preparing = v;
+  end_asking(ex, call, version,
+             kiln_weights_collect(v->plan, ex->jit->env.mem, args, arg_count, &ex->weights_then));
+  call->waited_ns += kiln_now_ns() - begin;
+}
+
+void kiln__ask_trial(kiln_executor *ex, kiln_call *call, kiln_variant *v, uint32_t version) {
+  if (!begin_asking(ex)) return;
+  ex->preparing = v;
+  ex->trial_then = true;
+  end_asking(ex, call, version, NULL);
 }
 
 void kiln__leave_jobs(kiln_jit *jit) {
@@ -183,6 +209,10 @@ kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) {
   return jit->jobs ? kiln_job_queue_wait(jit->jobs, &jit->owner, budget) : NULL;
 }
 
+void kiln_jit_hurry(kiln_jit *jit, bool on) {
+  __atomic_fetch_add(&jit->eager, on ? 1 : -1, __ATOMIC_RELAXED);
+}
+
 uint64_t kiln_jit_asks(kiln_jit *jit) { return __atomic_load_n(&jit->asks, __ATOMIC_RELAXED); }
 
 /* -- Calls -- */
@@ -192,15 +222,19 @@ const kiln_plan *kiln__serve_beside(kiln_executor *ex, kiln_call *call, const ki
   kiln_profile *profile = __atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE);
   const kiln_plan *interim = __atomic_load_n(&ex->interim, __ATOMIC_ACQUIRE);
   const bool records = profile && !kiln_profile_is_ready(profile);
-  const bool unprepared = serving && __atomic_load_n(&serving->unprepared, __ATOMIC_ACQUIRE);
+  const bool unprepared =
+      serving && (__atomic_load_n(&serving->state, __ATOMIC_ACQUIRE) & KILN_VARIANT_UNPREPARED);
   if (!interim && !serving) return NULL;
+  const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
   if (records) {
-    const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
     __atomic_store_n(&ex->recorded, hash, __ATOMIC_RELAXED);
+  } else if (unprepared) {
+    ask_preparation(ex, call, args, arg_count, serving, version);
   } else {
-    ask(ex, call, args, arg_count, unprepared ? serving : NULL, version);
+    ask_level(ex, call, args, arg_count, hash, version);
   }
   const bool stays = serving && !(interim && (records || unprepared));
   kiln__count_dispatch(call, ex, stays ? serving : NULL);
+  if (!stays) kiln__ledger_meter(ex, call, hash);
   return stays ? serving->plan : interim;
 }

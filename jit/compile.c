@@ -296,6 +296,7 @@ static kiln_status *make_region(kiln_compile_job *j, const kiln_node *node, kiln
   for (int i = count - 1; i >= 0; i--) kiln_block_remove_output(subgraph->top, i);
   const kiln_type *type = kiln_type_tuple(subgraph->types, elems, count);
   kiln_graph_add_output(subgraph, kiln_node_add_output(tuple, type));
+  kiln__ledger_measure(region, subgraph);
   return kiln__program_copy(j->jit, subgraph, &region->source);
 }
 

@@ -159,10 +159,24 @@ static __attribute__((noinline)) kiln_status *get_slowly(kiln_executor *ex, kiln
   return status;
 }
 
+/* A variant that holds and may be run, of which the ledger wants to know something. */
+static __attribute__((noinline)) kiln_status *get_metered(kiln_executor *ex, kiln_call *call,
+                                                          const kiln_ivalue *args, int arg_count,
+                                                          kiln_variant *v, uint32_t version,
+                                                          const kiln_plan **out_plan) {
+  bool doubtful = false;
+  if (!kiln__flags_hold(ex, args, arg_count)) return get_other(ex, call, args, arg_count, out_plan);
+  const uint64_t hash = kiln_guard_hash(args, arg_count, call->grad_mode);
+  kiln__count_dispatch(call, ex, v);
+  *out_plan = kiln__ledger_choose(ex, call, hash, v, &doubtful);
+  if (doubtful) kiln__ask_trial(ex, call, v, version);
+  return NULL;
+}
+
 /* It is not to be run yet, or holds for all where one for these arguments would pay. */
-static bool wants_better(const kiln_executor *ex, kiln_call *call, const kiln_variant *v) {
-  return __atomic_load_n(&v->unprepared, __ATOMIC_ACQUIRE) ||
-         (!v->guard && kiln__renewal_wants(ex, call));
+static bool wants_better(const kiln_executor *ex, kiln_call *call, const kiln_variant *v,
+                         uint8_t state) {
+  return (state & KILN_VARIANT_UNPREPARED) || (!v->guard && kiln__renewal_wants(ex, call));
 }
 
 static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const kiln_ivalue *args,
@@ -171,8 +185,11 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   const uint32_t version = __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE);
   const bool plain = runs_plain(ex, call);
   kiln_variant *v = plain ? NULL : kiln__find_variant(ex, call, args, arg_count);
-  if (__builtin_expect(!v || wants_better(ex, call, v), 0))
+  const uint8_t state = v ? __atomic_load_n(&v->state, __ATOMIC_ACQUIRE) : 0;
+  if (__builtin_expect(!v || wants_better(ex, call, v, state), 0))
     return get_slowly(ex, call, args, arg_count, v, version, out_plan);
+  if (__builtin_expect(state != 0, 0))
+    return get_metered(ex, call, args, arg_count, v, version, out_plan);
   if (!kiln__flags_hold(ex, args, arg_count)) /* they were published before it */
     return get_other(ex, call, args, arg_count, out_plan);
   kiln__count_dispatch(call, ex, v);

@@ -62,6 +62,7 @@
 #include "jit/frozen.h"
 #include "jit/groups.h"
 #include "jit/jit.h"
+#include "jit/ledger.h"
 #include "jit/pass_run.h"
 #include "profiler/profile_file.h"
 #include "runtime/prepare.h"
@@ -100,6 +101,14 @@ typedef struct kiln_group_slot {
   bool is_used;
 } kiln_group_slot;
 
+/* What dispatch looks at before it takes a variant whose guard holds; 0: nothing. */
+typedef enum kiln_variant_state {
+  KILN_VARIANT_UNPREPARED = 1, /* its first run would compute of weights: a job's (jit/beside.c) */
+  KILN_VARIANT_METERED = 2,    /* its runs are timed (jit/ledger.c) */
+  KILN_VARIANT_TRIED = 4,      /* in turns with the interpreter */
+  KILN_VARIANT_RETIRED = 8,    /* which is faster, and serves in its place */
+} kiln_variant_state;
+
 typedef struct kiln_variant {
   struct kiln_variant *next; /* atomic: the next deeper one */
   kiln_guard_desc *guard;    /* of the arguments; NULL: always holds */
@@ -114,11 +123,11 @@ typedef struct kiln_variant {
   kiln_program recorded;             /* its graph */
   kiln_arena *arena;                 /* of the job that made it, when published */
   struct kiln_variant *recorder;     /* what was `building` before it */
-  bool unprepared;                   /* atomic: its first run would compute of weights, which a
-                                      * job is to do (jit/beside.c) */
-  uint64_t hits_before;              /* when the region's window began (jit/renewal.c) */
-  kiln_retired retired;              /* where it has given way: */
-  kiln_group_list groups;            /* those that were its own */
+  uint8_t state;                     /* atomic: bits of kiln_variant_state */
+  kiln_ledger_entry entry;
+  uint64_t hits_before;   /* when the region's window began (jit/renewal.c) */
+  kiln_retired retired;   /* where it has given way: */
+  kiln_group_list groups; /* those that were its own */
 } kiln_variant;
 
 /* What a job beside calls keeps of the arguments of the call that asked for it. */
@@ -163,10 +172,16 @@ typedef struct kiln_executor {
   kiln_queued_job job;
   kiln_arguments_seen *seen_then; /* owned; of a call that no variant fits, or */
   kiln_weights *weights_then;     /* owned; of `preparing` */
-  kiln_variant *preparing;
+  kiln_variant *preparing;        /* or, with */
+  bool trial_then;                /* to be tried */
   kiln_ivalue self_then; /* owned; of a job that starts from a profile of another process */
   uint32_t version_then;
   uint64_t lent_then; /* call->compile_bytes */
+
+  /* jit/ledger.c */
+  kiln_meter interim_meter; /* of runs of `interim` since the last level was made */
+  uint64_t metered_hash;    /* atomic: kiln_guard_hash of the arguments of the last one */
+  int nodes;                /* of `source`; 0: it was not made yet */
 
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */
@@ -234,6 +249,11 @@ struct kiln_jit {
   kiln_profile_file profiles;      /* there, of files; under the lock */
   uint64_t asks;                   /* atomic: jobs that were asked for */
   uint64_t stalls, worst_stall_ns; /* atomic: of calls that waited (kiln_counters) */
+
+  /* jit/ledger.c; atomic */
+  uint64_t made_ns, made_nodes; /* of all levels: what they took, and how large they were */
+  uint64_t retired;             /* variants */
+  int eager;                    /* who wants all that can be made now, whether it pays or not */
 };
 
 /* -- executor.c -- */

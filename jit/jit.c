@@ -215,6 +215,7 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   c->jobs = kiln_jit_asks(jit);
   c->stalls = __atomic_load_n(&jit->stalls, __ATOMIC_RELAXED);
   c->worst_stall_ns = __atomic_load_n(&jit->worst_stall_ns, __ATOMIC_RELAXED);
+  c->retired = __atomic_load_n(&jit->retired, __ATOMIC_RELAXED);
   c->simple_plans = __atomic_load_n(&jit->simple_plans, __ATOMIC_RELAXED);
   c->max_depth = jit->max_depth;
   for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {

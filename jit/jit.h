@@ -40,6 +40,8 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
 /* Returns when no job of the model's waits or runs: what calls have asked for is made, or refused.
  * KILN_LIMIT and KILN_CANCELLED of the budget (NULL: as long as it takes). */
 kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) KILN_MUST_USE;
+/* From `on` to its end levels are made whether they pay or not (jit/ledger.h). May be nested. */
+void kiln_jit_hurry(kiln_jit *jit, bool on);
 /* How many jobs were asked for until now. */
 uint64_t kiln_jit_asks(kiln_jit *jit);
 
@@ -89,6 +91,17 @@ typedef struct kiln_jit_group_words {
 } kiln_jit_group_words;
 void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
                          void *user);
+
+/* What making a variant took, and its runs beside the interpreter's: jit/ledger.h. */
+typedef struct kiln_jit_ledger_row {
+  const char *name, *site; /* of the function; the profile's site */
+  int depth;
+  uint64_t made_ns, interpreted_ns, compiled_ns; /* the shortest runs; 0: none was measured */
+  uint64_t interpreted_runs, compiled_runs;      /* that these are the shortest of */
+  bool is_retired;
+} kiln_jit_ledger_row;
+void kiln_jit_each_variant(kiln_jit *jit, void (*each)(void *user, const kiln_jit_ledger_row *row),
+                           void *user);
 
 /* Plans that are made from now on keep the time of each instruction, of calls that are `timed`. */
 void kiln_jit_time(kiln_jit *jit);

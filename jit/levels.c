@@ -64,6 +64,7 @@ static void publish_source(kiln_compile_job *job) {
     kiln_program_destroy(&ex->source);
     ex->source = job->source;
   }
+  kiln__ledger_measure(ex, ex->source.graph ? ex->source.graph : ex->function->graph);
   __atomic_store_n(&ex->frozen, job->frozen, __ATOMIC_RELEASE);
   ex->site = job->site;
 }
@@ -74,7 +75,8 @@ static void publish_plain(kiln_compile_job *job) {
 
 static void publish_variant(kiln_compile_job *job) {
   kiln_executor *ex = job->ex;
-  job->v->unprepared = ex->jit->jobs && kiln_plan_wants_preparation(job->v->plan);
+  if (ex->jit->jobs && kiln_plan_wants_preparation(job->v->plan))
+    job->v->state = KILN_VARIANT_UNPREPARED;
   kiln_variant *building = ex->building, **link = &ex->variants;
   if (building) {
     job->v->profile = building->profile;
@@ -119,12 +121,13 @@ static void retire_profiling(kiln_executor *ex, kiln_variant *v) {
   if (plan && kiln_epoch_retire(&ex->jit->epoch, destroy_plan, plan)) v->instrumented = NULL;
 }
 
-/* Runs a job of a level. */
+/* Runs a job of a level; *out_ns: what it took. */
 static kiln_status *run_job(kiln_compile_job *job, kiln_compile_step *make,
-                            void (*publish)(kiln_compile_job *job)) {
+                            void (*publish)(kiln_compile_job *job), uint64_t *out_ns) {
   const uint64_t begin = kiln_now_ns();
   kiln_status *status = kiln__job_run(job, make, publish);
-  kiln__renewal_charge(job->ex, kiln_now_ns() - begin);
+  *out_ns = kiln_now_ns() - begin;
+  kiln__renewal_charge(job->ex, *out_ns);
   return status;
 }
 
@@ -181,11 +184,12 @@ static kiln_status *fail_level(const kiln__request *q, kiln_status *status) {
 static kiln_status *begin_level(const kiln__request *q) {
   kiln_executor *ex = q->ex;
   kiln_compile_job job = job_of(q);
+  uint64_t ns;
   if (!ex->site) KILN_TRY(kiln__job_run(&job, kiln__compile_source, publish_source));
   if (ex->level >= ex->jit->depth && !ex->renewing) return settle(q, KILN_EXECUTOR_SIMPLE);
   job = job_of(q);
   if (!ex->renewing) ex->level_ns = 0;
-  kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling);
+  kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling, &ns);
   if (status) return fail_level(q, status);
   move_to(ex, ex->building ? KILN_EXECUTOR_PROFILING : KILN_EXECUTOR_NOOP);
   return NULL;
@@ -217,11 +221,13 @@ static kiln_status *compile_level(const kiln__request *q) {
   kiln_compile_job job = job_of(q);
   KILN_ASSERT(ex->building); /* as in PROFILING, which comes before */
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
-  kiln_status *status = run_job(&job, kiln__compile_optimized, publish_variant);
+  uint64_t ns;
+  kiln_status *status = run_job(&job, kiln__compile_optimized, publish_variant, &ns);
   __atomic_store_n(&ex->recording, ex->renewing && is_unfinished(status), __ATOMIC_RELAXED);
   if (status) return fail_level(q, status);
   move_to(ex, KILN_EXECUTOR_COMPILED);
-  if (!job.v->unprepared) retire_profiling(ex, job.v); /* or it serves until then */
+  kiln__ledger_open(ex, job.v, ns);
+  if (!(job.v->state & KILN_VARIANT_UNPREPARED)) retire_profiling(ex, job.v); /* or it serves on */
   if (ex->renewing) {
     if (ex->victim) kiln__jit_refuse(ex, KILN_REASON_variant_gave_way, "");
     kiln__renewal_end(ex, job.v);
@@ -242,6 +248,7 @@ static kiln_status *advance(kiln__request *q) {
         if (!kiln_profile_is_ready(ex->building->profile)) {
           kiln__count_dispatch(q->call, ex, NULL);
           __atomic_store_n(&ex->recorded, hash_of(q), __ATOMIC_RELAXED);
+          kiln__ledger_meter(ex, q->call, hash_of(q));
           q->plan = ex->building->instrumented;
           return NULL;
         }
@@ -301,6 +308,7 @@ kiln_status *kiln__prepare_beside(kiln__request *q) {
   kiln_executor *ex = q->ex;
   kiln_variant *v = q->preparing;
   kiln_call *call = NULL;
+  const uint64_t begin = kiln_now_ns();
   if (__atomic_load_n(&ex->version, __ATOMIC_ACQUIRE) != q->version) return NULL; /* or v is gone */
   kiln_status *status = kiln_call_create(&ex->jit->env, &call);
   if (!status) {
@@ -310,7 +318,8 @@ kiln_status *kiln__prepare_beside(kiln__request *q) {
     status = kiln_plan_prepare(v->plan, call, q->weights);
   }
   kiln_call_destroy(call);
-  __atomic_store_n(&v->unprepared, false, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&v->entry.made_ns, kiln_now_ns() - begin, __ATOMIC_RELAXED);
+  __atomic_fetch_and(&v->state, (uint8_t)~KILN_VARIANT_UNPREPARED, __ATOMIC_RELEASE);
   retire_profiling(ex, v);
   return status;
 }
@@ -322,6 +331,14 @@ static kiln_status *make_plain(kiln__request *q) {
   job.depth = 0;
   if (!q->ex->plain) KILN_TRY(kiln__job_run(&job, q->plain, publish_plain));
   q->plan = q->ex->plain->plan;
+  return NULL;
+}
+
+kiln_status *kiln__try_beside(kiln__request *q) {
+  if (__atomic_load_n(&q->ex->version, __ATOMIC_ACQUIRE) != q->version) return NULL;
+  q->plain = kiln__compile_plain;
+  KILN_TRY(make_plain(q));
+  kiln__ledger_try(q->preparing);
   return NULL;
 }
 
@@ -366,7 +383,8 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
     status = try_make(q, make);
     kiln_codegen_end(jit->codegen);
     kiln_budget_leave(NULL); /* the note is nobody's */
-    const bool makes_level = make != make_plain && make != kiln__prepare_beside;
+    const bool makes_level =
+        make != make_plain && make != kiln__prepare_beside && make != kiln__try_beside;
     if (makes_level && kiln_status_code(status) == KILN_LIMIT) note_limit(q, status);
     kiln_budget_leave(outer);
     kiln_job_lock_give(lock);

@@ -15,7 +15,7 @@ typedef struct kiln__request {
   const kiln_ivalue *args; /* borrowed */
   int arg_count;
   const kiln_arguments_seen *seen; /* what is left of the arguments that it was asked for with */
-  kiln_variant *preparing;         /* or: is to be prepared with */
+  kiln_variant *preparing;         /* or: is to be prepared with these, or tried */
   const kiln_weights *weights;
   uint64_t lent_bytes;      /* by that call; of a job beside calls */
   uint32_t version;         /* of the executor at that time */
@@ -54,6 +54,8 @@ kiln__plan_maker kiln__make_beside;
 kiln__plan_maker kiln__start_beside;
 /* Another one: computes of weights what the first run of a variant would, which then serves. */
 kiln__plan_maker kiln__prepare_beside;
+/* Another one: a variant is to be tried against the plan of calls without JIT. */
+kiln__plan_maker kiln__try_beside;
 /* The plan of calls without JIT; where inlining takes too long, one without it. */
 kiln_status *kiln__plan_without_jit(kiln__request *q, const kiln_plan **out_plan) KILN_MUST_USE;
 /* A level failed: why, in one word where one fits. */
@@ -67,5 +69,8 @@ void kiln__tell_failure(kiln_executor *executor, kiln_status *status);
 const kiln_plan *kiln__serve_beside(kiln_executor *executor, kiln_call *call,
                                     const kiln_ivalue *args, int arg_count, kiln_variant *serving,
                                     uint32_t version);
+/* A job is to try the variant against the interpreter; `version` as above. */
+void kiln__ask_trial(kiln_executor *executor, kiln_call *call, kiln_variant *variant,
+                     uint32_t version);
 /* The jobs of a model: no more are run, and those that wait or run are gone. */
 void kiln__leave_jobs(kiln_jit *jit);

@@ -6,6 +6,7 @@
 
 #include "runtime/counter.h"
 #include "runtime/cycles.h"
+#include "runtime/meter.h"
 #include "runtime/random.h"
 
 typedef struct kiln_call {
@@ -32,6 +33,7 @@ typedef struct kiln_call {
   uint64_t ticked_at;              /* nanoseconds: when it began */
   uint64_t waited_ns;              /* for what the JIT makes, in this call */
   uint64_t unserved_since;         /* nanoseconds: when the first region found no variant; 0 */
+  kiln_meter *meter;               /* of the plan that was just chosen; NULL: nobody asks */
   kiln_print_fn print;
   void *print_user;
   /* What operators draw from: the instance's, borrowed, or its own, made when it is needed. */

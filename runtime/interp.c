@@ -349,12 +349,22 @@ static void run_drop(kiln_call *call, kiln_frame *f, const kiln_instr *in, const
 
 /* -- Calls -- */
 
+static __attribute__((noinline)) void begin_meter(kiln_call *call, kiln_frame *f) {
+  f->meter = call->meter;
+  f->metered_from = kiln_now_ns();
+  call->meter = NULL;
+}
+static __attribute__((noinline)) void end_meter(const kiln_frame *f) {
+  kiln_meter_add(f->meter, kiln_now_ns() - f->metered_from);
+}
+
 /* Pushes a frame for callable(args), which were gathered, borrowed, in `args`. `is_named`: the
  * code names the function. `lasting`: the arguments are there until the frame ends. */
 static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_callable *callable,
                                    bool is_named, bool lasting, const kiln_ivalue *args, int count,
                                    kiln_frame **out_frame) {
   const kiln_plan *plan = NULL;
+  call->meter = NULL;
   if (callable->call_counter) kiln_count(&call->tally, callable->call_counter);
   KILN_TRY(callable->get_plan(callable, call, args, count, &plan));
   if (plan->arg_count != count) {
@@ -362,6 +372,7 @@ static kiln_status *enter_callable(kiln_call *call, machine *m, const kiln_calla
                       plan->arg_count, count);
   }
   KILN_TRY(push_frame(call, m, plan, is_named, out_frame));
+  if (__builtin_expect(call->meter != NULL, 0)) begin_meter(call, *out_frame);
   KILN_ASSERT(count == 0 || (*out_frame)->regs); /* arguments are the first registers */
   const bool borrows = lasting && plan->borrows_self;
   (*out_frame)->borrows_self = borrows;
@@ -598,6 +609,7 @@ static __attribute__((noinline)) kiln_status *run_frames(kiln_call *call, machin
       case KILN_INSTR_INC: f->regs[o[0]].u.i++; break;
       case KILN_INSTR_RET: {
         kiln_ivalue value = kiln__frame_take(f, o[0]);
+        if (__builtin_expect(f->meter != NULL, 0)) end_meter(f);
         if (f->records) f->plan->sink->commit(f->plan->sink, f->records, f->plan->record_count);
         if (f->prev == base) {
           pop_frame(call, m);

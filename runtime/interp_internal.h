@@ -26,7 +26,9 @@ typedef struct kiln_frame {
   bool counts;               /* in call->recursion */
   bool borrows_self;         /* register 0 is the caller's, who has it until the frame ends */
   kiln_type_record *records; /* [plan->record_count], or NULL */
-  int64_t *symbols;          /* [plan->symbol_count], of guards that held */
+  kiln_meter *meter;         /* that wants the time of this run, and when it began; NULL: none */
+  uint64_t metered_from;
+  int64_t *symbols; /* [plan->symbol_count], of guards that held */
   /* Tasks of this frame, the oldest first; each holds a handle of its future. */
   kiln_fork *forks, *last_fork;
   struct kiln_frame *prev;

@@ -58,22 +58,12 @@ static kiln_status *timed_call(const tool_session *s, const char *method, double
   return status;
 }
 
-/* Calls until nothing is left to make: with compile=async a call may have begun just before a
- * kernel was there. */
+/* All that such calls run compiled is made, also what would not pay yet. */
 static kiln_status *settle(const bench_options *o, const tool_session *s, figures *f) {
-  enum { MOST = 1000 };
-  kiln_counters before, after;
-  double ms;
-  for (int i = 0, quiet = 0; i < MOST && quiet < 2; i++) {
-    kiln_model_counters(s->model, &before);
-    kiln_status *status = timed_call(s, o->method, &ms);
-    if (!status) status = kiln_model_wait_idle(s->model, NULL);
-    if (status) return status;
-    kiln_model_counters(s->model, &after);
-    quiet = after.jobs == before.jobs ? quiet + 1 : 0;
-  }
+  kiln_status *status =
+      kiln_model_warm_up(s->model, o->method, s->inputs.values, s->inputs.count, NULL);
   f->settled_ms = tool_now_ms() - f->began_ms;
-  return NULL;
+  return status;
 }
 
 static kiln_status *measure(const bench_options *o, const tool_session *s, figures *f) {

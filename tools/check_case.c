@@ -48,7 +48,10 @@ static void throw_away(void *user, const char *text, size_t size) {
 kiln_status *check_context(const check_options *options, kiln_context **out_context) {
   tool_settings settings = options->settings;
   settings.environment_is_checked = true;
-  if (options->async) settings.compile = "async";
+  if (options->async) {
+    settings.compile = "async";
+    settings.compile_after = "0"; /* few calls, and all kernels are wanted */
+  }
   kiln_status *status = tool_context(&settings, out_context);
   if (!status) kiln_context_set_print(*out_context, throw_away, NULL);
   return status;

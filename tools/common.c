@@ -184,6 +184,8 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
   if (settings->environment_is_checked) copy_environment(options);
   if (!status && settings->compile)
     status = kiln_options_set(options, "compile", settings->compile);
+  if (!status && settings->compile_after)
+    status = kiln_options_set(options, "compile_after", settings->compile_after);
   if (!status && settings->jit) status = kiln_options_set(options, "jit", settings->jit);
   if (!status && settings->map_device)
     status = kiln_options_set(options, "map_device", settings->map_device);

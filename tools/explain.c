@@ -48,7 +48,7 @@ typedef struct refused {
 } refused;
 
 typedef struct report {
-  tool_rows times, groups, misses;
+  tool_rows times, groups, misses, ledger;
   tool_time *spent;
   int spent_count;
   refused *refused;
@@ -109,6 +109,7 @@ static kiln_status *make_report(report *r, kiln_model *model) {
   kiln_status *status = kiln_debug_model_times(model, tool_rows_add, &r->times);
   if (!status) status = kiln_debug_model_groups(model, tool_rows_add, &r->groups);
   if (!status) status = kiln_debug_model_misses(model, tool_rows_add, &r->misses);
+  if (!status) status = kiln_debug_model_ledger(model, tool_rows_add, &r->ledger);
   if (status) return status;
   sum_times(r);
   sum_refusals(r, model);
@@ -121,6 +122,7 @@ static void free_report(report *r) {
   tool_rows_free(&r->times);
   tool_rows_free(&r->groups);
   tool_rows_free(&r->misses);
+  tool_rows_free(&r->ledger);
 }
 
 /* -- As text -- */
@@ -226,6 +228,43 @@ static void print_groups(const report *r, const kiln_model *model) {
   free(lines);
 }
 
+/* The columns of kiln_debug_model_ledger. */
+enum {
+  FUNCTION,
+  SITE,
+  LEVEL,
+  MADE,
+  INTERPRETED,
+  INTERPRETED_RUNS,
+  COMPILED,
+  COMPILED_RUNS,
+  RETIRED
+};
+
+static void print_ledger(const report *r) {
+  for (int i = 1; i < r->ledger.count; i++) {
+    const tool_rows *l = &r->ledger;
+    const uint64_t plain = cell_number(l, i, INTERPRETED), own = cell_number(l, i, COMPILED);
+    const uint64_t made = cell_number(l, i, MADE);
+    if (i == 1) puts("\nlevels, what they took and what they save in a run:");
+    printf("  %9.3f ms  %s, level %s: ", ms(made), tool_rows_cell(l, i, FUNCTION),
+           tool_rows_cell(l, i, LEVEL));
+    if (!plain || !own) {
+      puts("no runs to compare");
+      continue;
+    }
+    printf("interpreted %.3f ms, compiled %.3f (the best of %s and %s)", ms(plain), ms(own),
+           tool_rows_cell(l, i, INTERPRETED_RUNS), tool_rows_cell(l, i, COMPILED_RUNS));
+    if (own < plain) {
+      const uint64_t even = made / (plain - own) + 1;
+      printf("; breaks even after %llu run%s\n", (unsigned long long)even, tool_plural(even));
+    } else {
+      puts(*tool_rows_cell(l, i, RETIRED) ? "; retired: the interpreter serves"
+                                          : "; saves nothing");
+    }
+  }
+}
+
 static void print_misses(const report *r) {
   for (int i = 1; i < r->misses.count; i++) {
     const tool_rows *m = &r->misses;
@@ -326,6 +365,7 @@ static void print_json(const report *r, const kiln_model *model) {
   cJSON_AddNumberToObject(json, "ms_in_groups", ms(r->group_ns));
   cJSON_AddItemToObject(json, "outside", outside_json(r));
   cJSON_AddItemToObject(json, "groups", groups_json(r, model));
+  cJSON_AddItemToObject(json, "ledger", tool_rows_json(&r->ledger));
   cJSON_AddItemToObject(json, "guards_failed", tool_rows_json(&r->misses));
   cJSON_AddItemToObject(json, "refusals", refusals_json(r));
   tool_json_print(json, stdout);
@@ -337,6 +377,7 @@ static void print(const report *r, const kiln_model *model) {
   print_totals(model, r);
   print_outside(r);
   print_groups(r, model);
+  print_ledger(r);
   print_misses(r);
   print_refusals(r);
 }

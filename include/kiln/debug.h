@@ -64,6 +64,11 @@ KILN_API kiln_status *kiln_debug_model_misses(kiln_model *model, kiln_debug_row_
  * results, file and line, and what is known of its kernel's schedule from measuring (the flag
  * autotune), or "". */
 KILN_API kiln_status *kiln_debug_model_groups(kiln_model *model, kiln_debug_row_fn row, void *user);
+/* What levels took to be made, and what they save: rows of the function's name, the site, the
+ * level, nanoseconds of making it, the shortest run of the interpreter and how many runs that is
+ * of, both of the level's plan (of arguments of the same types; 0: none was measured), and "yes"
+ * where the plan was retired for being slower. */
+KILN_API kiln_status *kiln_debug_model_ledger(kiln_model *model, kiln_debug_row_fn row, void *user);
 /* From now on one of `every` calls that a thread of an instance makes is timed, instruction by
  * instruction, which costs some 50 ns each; the others cost nothing. 0: none is. Plans have room
  * for times if they are compiled behind the first of these: ask before the first call. */

@@ -287,6 +287,8 @@ typedef struct kiln_counters {
   uint64_t stalls;           /* calls that waited for the JIT longer than the option max_stall_us,
                               * but for first calls of methods */
   uint64_t worst_stall_ns;   /* the longest such wait of a call, within the option or not */
+  uint64_t retired;          /* specialised plans that were slower than the interpreter, which
+                              * serves in their place (option compile=async) */
 } kiln_counters;
 KILN_API void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
                                         size_t struct_size);

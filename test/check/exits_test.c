@@ -81,6 +81,7 @@ int main(int argc, char **argv) {
   model_path = argv[1];
   inputs_path = argv[2];
   setenv("KILN_COMPILE", "async", 1);
+  setenv("KILN_COMPILE_AFTER", "0", 1);
   if (argc > 4) end_beside_a_job((unsigned)atoi(argv[3]), strcmp(argv[4], "thread") == 0);
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* of what the programs leave, as they should */
   int failed = 0;

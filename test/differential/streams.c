@@ -38,7 +38,10 @@ static const struct {
      {{"codegen", "eval"}, {"fusion_strategy", "STATIC,1;DYNAMIC,3"}, {"compat", "torch"}}},
     {"beside",
      false,
-     {{"codegen", "eval"}, {"fusion_strategy", "STATIC,2;DYNAMIC,10"}, {"compile", "async"}}},
+     {{"codegen", "eval"},
+      {"fusion_strategy", "STATIC,2;DYNAMIC,10"},
+      {"compile", "async"},
+      {"compile_after", "0"}}},
     {"llvm", true, {{"codegen", "llvm"}, {"fusion_strategy", "STATIC,1;DYNAMIC,6"}}},
 };
 enum { MODES = sizeof modes / sizeof *modes };

@@ -19,6 +19,7 @@ typedef struct counted {
   kiln_queued_job job; /* first */
   int number;
   int *last; /* the number of the job that ran before */
+  uint64_t worth;
   bool ran, dropped;
   kiln_job_queue *again; /* to be added anew so often: */
   int times;
@@ -40,8 +41,10 @@ static void run(kiln_queued_job *job) {
 }
 static void drop(kiln_queued_job *job) { ((counted *)job)->dropped = true; }
 
+static uint64_t worth_of(const kiln_queued_job *job) { return ((const counted *)job)->worth; }
+
 static counted make(kiln_job_owner *owner) {
-  return (counted){.job = {.run = run, .drop = drop, .owner = owner}};
+  return (counted){.job = {.run = run, .drop = drop, .worth = worth_of, .owner = owner}};
 }
 
 static void open_world(world *w) {
@@ -69,6 +72,44 @@ static void jobs_run_in_order(void **state) {
   }
   assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
   assert_int_equal(last, JOBS - 1);
+  close_world(&w);
+}
+
+/* While one job is held up, others come, and the worth of one changes: the most is first, and of
+ * equals the one that came first. */
+static void the_most_worth_is_first(void **state) {
+  static const uint64_t worth[] = {1, 7, 3, 7, 0, 9};
+  static const int turn[] = {4, 1, 3, 2, 5, 0}; /* the last one's worth becomes 10 */
+  enum { JOBS = sizeof worth / sizeof *worth };
+  counted jobs[JOBS];
+  kiln_job_owner owner = {0};
+  int last = -1;
+  sem_t arrived, go_on;
+  world w;
+  (void)state;
+  open_world(&w);
+  sem_init(&arrived, 0, 0);
+  sem_init(&go_on, 0, 0);
+  counted held = make(&owner);
+  held.arrived = &arrived;
+  held.go_on = &go_on;
+  assert_true(kiln_job_queue_add(w.queue, &held.job));
+  while (sem_wait(&arrived) != 0) continue;
+  for (int i = 0; i < JOBS; i++) {
+    jobs[i] = make(&owner);
+    jobs[i].number = turn[i];
+    jobs[i].last = &last;
+    jobs[i].worth = worth[i];
+    assert_true(kiln_job_queue_add(w.queue, &jobs[i].job));
+  }
+  jobs[JOBS - 1].worth = 10;
+  sem_post(&go_on);
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_int_equal(last, JOBS - 1);
+  counted more = make(&owner); /* the list's end is where it should be */
+  assert_true(kiln_job_queue_add(w.queue, &more.job));
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_true(more.ran);
   close_world(&w);
 }
 
@@ -171,8 +212,11 @@ static void containers_have_quotas(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(jobs_run_in_order),      cmocka_unit_test(a_wait_has_all_that_is_added),
-      cmocka_unit_test(an_owner_leaves),        cmocka_unit_test(a_child_has_a_thread_of_its_own),
+      cmocka_unit_test(jobs_run_in_order),
+      cmocka_unit_test(the_most_worth_is_first),
+      cmocka_unit_test(a_wait_has_all_that_is_added),
+      cmocka_unit_test(an_owner_leaves),
+      cmocka_unit_test(a_child_has_a_thread_of_its_own),
       cmocka_unit_test(containers_have_quotas),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
