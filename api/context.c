@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "api/internal.h"
+#include "base/cpu.h"
+#include "base/workers.h"
 #include "codegen/codegen.h"
 
 extern char **environ;
@@ -92,6 +94,7 @@ static char **copy_environment(void) {
 /* -- Contexts -- */
 
 static void destroy_context(kiln_context *context) {
+  kiln_workers_destroy(context->callers);
   kiln_codegen_destroy(context->codegen);
   kiln_registry_destroy(context->registry);
   kiln_file_table_release(context->files);
@@ -103,6 +106,11 @@ static void destroy_context(kiln_context *context) {
 static void print_to_stdout(void *user, const char *text, size_t size) {
   (void)user;
   fwrite(text, 1, size, stdout);
+}
+
+static int count_callers(const kiln_env *env) {
+  const int given = (int)env->flags.async_calls;
+  return given ? given : kiln_cpu_count(false);
 }
 
 kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out_context) {
@@ -125,6 +133,7 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
   if (!status) status = kiln_registry_create(context->env, &context->registry);
   if (!status) status = kiln_file_table_create(context->env->mem, &context->files);
   if (!status) status = kiln_codegen_create(context->env, &context->codegen);
+  if (!status) status = kiln_workers_create(count_callers(context->env), &context->callers);
   if (status) {
     destroy_context(context);
     return status;
@@ -181,7 +190,8 @@ int kiln_context_threads(const kiln_context *context) {
 static bool is_fixed(const char *name) {
   return strcmp(name, "alloc") == 0 || strcmp(name, "llvm") == 0 || strcmp(name, "isa") == 0 ||
          strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0 ||
-         strcmp(name, "compile_share") == 0 || strcmp(name, "cache_dir") == 0;
+         strcmp(name, "compile_share") == 0 || strcmp(name, "async_calls") == 0 ||
+         strcmp(name, "cache_dir") == 0;
 }
 
 /* Under the lock; the value was parsed before. */

@@ -50,6 +50,11 @@ kiln_status *kiln_instance_create(kiln_model *model, kiln_instance **out_instanc
   return NULL;
 }
 
+kiln_instance *kiln__instance_retain(kiln_instance *instance) {
+  __atomic_fetch_add(&instance->refs, 1, __ATOMIC_RELAXED);
+  return instance;
+}
+
 void kiln_instance_release(kiln_instance *instance) {
   if (!instance || __atomic_fetch_sub(&instance->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   kiln_model *model = instance->model;
@@ -174,7 +179,7 @@ static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
       pthread_cond_wait(&instance->changed, &instance->lock);
     }
   }
-  active->waited_ns = kiln_now_ns() - came;
+  active->waited_ns += kiln_now_ns() - came;
   take_out(&instance->waiting, active);
   __atomic_store_n(&instance->is_awaited, instance->waiting != NULL, __ATOMIC_SEQ_CST);
   if (instance->waiting) pthread_cond_broadcast(&instance->changed); /* the next may go too */
@@ -305,10 +310,6 @@ static bool has_survivors(const kiln_instance *instance) {
   return __atomic_load_n(&instance->has_survivors, __ATOMIC_RELAXED);
 }
 
-static void set_cyclic(kiln_value *value) {
-  __atomic_store_n(&value->cyclic, true, __ATOMIC_RELAXED);
-}
-
 /* Leaves; `call` (may be NULL) goes back to the pool. */
 static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call) {
   pthread_mutex_lock(&instance->lock);
@@ -359,9 +360,9 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
   if (__builtin_expect(call->roots.first || has_survivors(instance), 0) &&
       collect(instance, call)) {
     for (int i = 0; i < count; i++) {
-      if (values[i]) set_cyclic(values[i]); /* NULL has failed the call */
+      if (values[i]) kiln__value_set_cyclic(values[i]); /* NULL has failed the call */
     }
-    if (*out_result) set_cyclic(*out_result);
+    if (*out_result) kiln__value_set_cyclic(*out_result);
   }
   return status;
 }
@@ -373,17 +374,11 @@ static void tell_call(const kiln_log *log, uint64_t number, const kiln__method *
            kiln_code_name(kiln_status_code(status)), (double)(kiln_now_ns() - start) * 1e-6);
 }
 
-kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
-                                kiln_value *const *arguments, int argument_count,
-                                const kiln_call_options *given, kiln_value **out_result) {
-  KILN_NEEDS(instance && out_result);
-  static const kiln_call_options defaults = {0};
-  const kiln_call_options *options = &defaults;
-  kiln_call_options read;
-  kiln_model *model = instance->model;
-  kiln__method *m = kiln__model_method(model, method);
-  kiln_call *call = NULL;
-  *out_result = NULL;
+kiln_status *kiln__call_check(const kiln_model *model, const char *method,
+                              kiln_value *const *arguments, int argument_count,
+                              const kiln_call_options *given, kiln__method **out_method,
+                              kiln_call_options *out_options) {
+  kiln__method *m = *out_method = kiln__model_method(model, method);
   if (!m) return kiln__model_no_method(model, method);
   if (argument_count < 0) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s() with %d arguments", m->name, argument_count);
@@ -392,15 +387,21 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "%s(): the array of the %d argument%s is NULL",
                       m->name, argument_count, kiln_plural((uint64_t)argument_count));
   }
-  if (given) {
-    KILN_ABI_READ(kiln_call_options, given, &read);
-    options = &read;
-  }
-  if (options->grad) {
+  KILN_ABI_READ(kiln_call_options, given, out_options);
+  if (out_options->grad) {
     return KILN_ERROR(KILN_UNSUPPORTED, "gradients are not recorded yet: call %s() without grad",
                       m->name);
   }
-  kiln__active active = {.method = m};
+  return NULL;
+}
+
+kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
+                                kiln_value *const *arguments, int argument_count,
+                                const kiln_call_options *options, uint64_t waited_ns,
+                                kiln_value **out_result) {
+  kiln_model *model = instance->model;
+  kiln_call *call = NULL;
+  kiln__active active = {.method = m, .waited_ns = waited_ns};
   kiln__seat *seat = enter_seat(instance, m);
   if (!seat) KILN_TRY(enter(instance, &active, &options->limits, &call));
   const kiln_log *log = &kiln_jit_env(model->jit)->log;
@@ -428,6 +429,18 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
     leave(instance, &active, call);
   }
   return status;
+}
+
+kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
+                                kiln_value *const *arguments, int argument_count,
+                                const kiln_call_options *given, kiln_value **out_result) {
+  KILN_NEEDS(instance && out_result);
+  kiln__method *m;
+  kiln_call_options options;
+  *out_result = NULL;
+  KILN_TRY(
+      kiln__call_check(instance->model, method, arguments, argument_count, given, &m, &options));
+  return kiln__instance_run(instance, m, arguments, argument_count, &options, 0, out_result);
 }
 
 /* -- Attributes -- */
@@ -482,7 +495,7 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   pthread_mutex_unlock(&instance->lock);
   if (status) return status;
   KILN_TRY(kiln__value_wrap(instance->model->context, instance->model, v, out_value));
-  if (has_survivors(instance)) set_cyclic(*out_value);
+  if (has_survivors(instance)) kiln__value_set_cyclic(*out_value);
   return NULL;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/call.h"
 
 struct kiln_codegen;
+struct kiln_workers;
 
 struct kiln_context {
   kiln_refs refs;
@@ -24,6 +25,7 @@ struct kiln_context {
   kiln_registry *registry;
   kiln_file_table *files;       /* of archives that are open */
   struct kiln_codegen *codegen; /* NULL when there is none */
+  struct kiln_workers *callers; /* of calls beside the host's threads: api/async.c */
   kiln_print_fn print;
   void *print_user;
   pthread_mutex_t lock;                     /* of flags and old_value */
@@ -128,6 +130,10 @@ kiln_status *kiln__value_wrap(kiln_context *context, kiln_model *model, kiln_iva
  * context and its model. */
 kiln_status *kiln__value_wrap_like(const kiln_value *value, kiln_ivalue v,
                                    kiln_value **out_value) KILN_MUST_USE;
+/* Something in it may contain itself from now on. */
+static inline void kiln__value_set_cyclic(kiln_value *value) {
+  __atomic_store_n(&value->cyclic, true, __ATOMIC_RELAXED);
+}
 /* KILN_INVALID_FILE when memory of the value is a mapped file's that was changed. */
 kiln_status *kiln__value_readable(const kiln_value *value) KILN_MUST_USE;
 static inline kiln_type_table *kiln__value_types(const kiln_value *value) {
@@ -164,6 +170,21 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
                                       kiln_model **out_model) KILN_MUST_USE;
 /* A call object of the model, ready but for limits. */
 kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) KILN_MUST_USE;
+
+/* -- Calls -- */
+
+/* What a call asks for, before anything of it is begun. */
+kiln_status *kiln__call_check(const kiln_model *model, const char *method,
+                              kiln_value *const *arguments, int argument_count,
+                              const kiln_call_options *given, kiln__method **out_method,
+                              kiln_call_options *out_options) KILN_MUST_USE;
+/* `waited_ns` of the call's time is over; *out_result is NULL before. */
+kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *method,
+                                kiln_value *const *arguments, int argument_count,
+                                const kiln_call_options *options, uint64_t waited_ns,
+                                kiln_value **out_result) KILN_MUST_USE;
+/* For one more owner. */
+kiln_instance *kiln__instance_retain(kiln_instance *instance);
 
 /* -- Instances -- */
 

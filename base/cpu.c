@@ -2,6 +2,7 @@
 #include "base/cpu.h"
 
 #include <stdbool.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,27 @@ kiln_cpu_caches kiln_cpu_find_caches(void) {
 }
 
 /* -- Control groups -- */
+
+int kiln_cpu_count(bool cores_only) {
+  cpu_set_t allowed, first;
+  CPU_ZERO(&first);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  int count = 0;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    unsigned core = cpu;
+    char path[96];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+    FILE *file = cores_only ? fopen(path, "re") : NULL;
+    if (file) {
+      if (fscanf(file, "%u", &core) != 1 || core >= CPU_SETSIZE) core = cpu;
+      fclose(file);
+    }
+    if (!CPU_ISSET(core, &first)) count++;
+    CPU_SET(core, &first);
+  }
+  return count > 0 ? count : 1;
+}
 
 double kiln__cpu_quota_of(const char *text) {
   long long quota, period;

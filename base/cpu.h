@@ -1,6 +1,7 @@
 /* cpu.h: the processor's caches, and how many processors a container may keep busy. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes of the caches that a core reaches, the first one's for data, and of a line. */
@@ -12,6 +13,9 @@ typedef struct kiln_cpu_caches {
  * kiln_env keeps what it told. */
 kiln_cpu_caches kiln_cpu_find_caches(void);
 
+/* Those that the calling thread may run on; `cores_only`: hardware threads of one core count once.
+ * At least 1. */
+int kiln_cpu_count(bool cores_only);
 /* Processors that the control group of this process may keep busy, on average, whichever they are:
  * 1.5 of a container with 150 ms in each 100 (cgroup v2's cpu.max; of v1 cpu.cfs_quota_us). What
  * works more is halted for the rest of the period, callers with it. 0: there is no limit, or none

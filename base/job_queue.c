@@ -153,12 +153,8 @@ static bool start(kiln_job_queue *q) {
 /* -- Making and ending -- */
 
 static void init_conditions(kiln_job_queue *q) {
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&q->came, &attr);
-  pthread_cond_init(&q->ended, &attr);
-  pthread_condattr_destroy(&attr);
+  kiln__condition_init(&q->came);
+  kiln__condition_init(&q->ended);
 }
 
 kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,

@@ -32,6 +32,7 @@
 
 #include "base/abi.h"
 #include "base/budget.h"
+#include "base/cpu.h"
 #include "base/futex.h"
 #include "base/thread.h"
 
@@ -409,28 +410,6 @@ static void *run_worker(void *arg) {
   return NULL;
 }
 
-/* Cores that this process may run on; hardware threads of one core count once. At least 1. */
-static int usable_cpus(bool cores_only) {
-  cpu_set_t allowed, first;
-  CPU_ZERO(&first);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  int count = 0;
-  for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    unsigned core = cpu;
-    char path[96];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
-    FILE *file = cores_only ? fopen(path, "re") : NULL;
-    if (file) {
-      if (fscanf(file, "%u", &core) != 1 || core >= CPU_SETSIZE) core = cpu;
-      fclose(file);
-    }
-    if (!CPU_ISSET(core, &first)) count++;
-    CPU_SET(core, &first);
-  }
-  return count > 0 ? count : 1;
-}
-
 static int start_one(kiln_pool *pool, worker *w) {
   if (pool->start_limit >= 0 && pool->started >= pool->start_limit) return EAGAIN;
   return kiln__thread_start(&w->thread, run_worker, w);
@@ -471,7 +450,7 @@ static kiln_status *create(int threads, const kiln_host_executor *executor, kiln
   }
   *pool = (kiln_pool){.refs = 1,
                       .threads = threads,
-                      .spins = threads <= usable_cpus(false) ? SPINS : 0,
+                      .spins = threads <= kiln_cpu_count(false) ? SPINS : 0,
                       .workers = workers,
                       .start_limit = -1};
   if (executor) pool->executor = *executor;
@@ -488,7 +467,7 @@ kiln_status *kiln_pool_create(int threads, kiln_pool **out_pool) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "a pool has 0 to %d threads, not %d",
                       KILN_POOL_MAX_THREADS, threads);
   }
-  if (threads == 0) threads = usable_cpus(true);
+  if (threads == 0) threads = kiln_cpu_count(true);
   return create(threads, NULL, out_pool);
 }
 

@@ -19,6 +19,14 @@ int kiln__thread_start(pthread_t *out_thread, void *(*body)(void *arg), void *ar
   return error;
 }
 
+void kiln__condition_init(pthread_cond_t *condition) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attr);
+  pthread_condattr_destroy(&attr);
+}
+
 struct timespec kiln__moment_in(clockid_t clock, int64_t ns) {
   enum { SECOND_NS = 1000000000 };
   struct timespec moment;

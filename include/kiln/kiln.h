@@ -334,6 +334,38 @@ KILN_API kiln_status *kiln_instance_call(kiln_instance *instance, const char *me
                                          kiln_value *const *arguments, int argument_count,
                                          const kiln_call_options *options, kiln_value **out_result);
 
+/* -- Calls beside their caller -- */
+
+/* A call that was asked for and may not have ended. */
+typedef struct kiln_pending kiln_pending;
+/* Called once, on a thread of the context, when a call has ended: takes `status` (NULL: it was
+ * good) and `result` (NULL if not). It may call anything of this library, and release everything;
+ * meanwhile other calls wait for its thread. */
+typedef void (*kiln_done_fn)(void *user, kiln_status *status, kiln_value *result);
+/* The same as kiln_instance_call, on a thread of the context: at most so many at a time as the
+ * option async_calls says, in the order in which they were asked for; none waits for another
+ * instance's. The call has references of its own on the instance, the arguments and what stands
+ * behind them, so the host may release its own at once; nothing is copied. The memory of tensors
+ * that a host has lent (kiln_value_tensor_over), and `options->limits.cancel`, stay until the call has
+ * ended. Its time begins now. Two calls of an instance meet like those of two threads.
+ *
+ * `done` NULL: the result is for kiln_pending_wait. *out_pending is released by the host, before
+ * the end or behind it; NULL (with `done`): nobody waits. Returned are errors of the method, the
+ * array and the options; those of the arguments end the call. Where no thread can be started, the
+ * call runs before this returns, and so does `done`; `done` does not wait for its own call. */
+KILN_API kiln_status *kiln_instance_call_async(kiln_instance *instance, const char *method,
+                                               kiln_value *const *arguments, int argument_count,
+                                               const kiln_call_options *options, kiln_done_fn done,
+                                               void *user, kiln_pending **out_pending);
+/* Returns when the call has ended, `done` included: with its status, and its result for the first
+ * who asks (KILN_INVALID_ARGUMENT for others); what `done` was given is not given again. KILN_LIMIT
+ * when `time_ms` is over (0: looks; below 0: as long as it takes). KILN_UNSUPPORTED in a fork's
+ * child. */
+KILN_API kiln_status *kiln_pending_wait(kiln_pending *pending, int64_t time_ms,
+                                        kiln_value **out_result);
+/* The call goes on; what it returns is destroyed if nobody has had it. NULL is fine. */
+KILN_API void kiln_pending_release(kiln_pending *pending);
+
 /* With the option compile=async, kernels are made beside calls. Returns when all that calls have
  * asked for until now is made, or refused: what is asked for then depends on the calls to come.
  * KILN_LIMIT and KILN_CANCELLED of `limits` (NULL: as long as it takes), of which only time and
