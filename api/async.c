@@ -25,18 +25,20 @@ struct kiln_pending {
   bool has_ended, is_taken;
   kiln_status *status;
   kiln_value *result;
-  int count;
-  kiln_value *arguments[]; /* [count], owned, until the run has ended */
+  uint64_t alone;       /* of the outputs */
+  int count;            /* of arguments; behind them stand */
+  kiln_value *values[]; /* options.outputs; owned, until the run has ended */
 };
 
+static int count_values(const kiln_pending *p) { return p->count + p->options.output_count; }
 static size_t size_of(const kiln_pending *p) {
-  return sizeof *p + (size_t)p->count * sizeof *p->arguments;
+  return sizeof *p + (size_t)count_values(p) * sizeof *p->values;
 }
 
-static void release_arguments(kiln_pending *p) {
-  for (int i = 0; i < p->count; i++) {
-    kiln_value_destroy(p->arguments[i]);
-    p->arguments[i] = NULL;
+static void release_values(kiln_pending *p) {
+  for (int i = 0; i < count_values(p); i++) {
+    kiln_value_destroy(p->values[i]);
+    p->values[i] = NULL;
   }
 }
 
@@ -52,12 +54,13 @@ void kiln_pending_release(kiln_pending *p) {
 }
 
 /* What the call may close a circle in is looked through when the host's handle goes. */
-static kiln_status *share_arguments(kiln_pending *p, kiln_value *const *arguments) {
-  for (int i = 0; i < p->count; i++) {
-    kiln_value *given = arguments[i];
+static kiln_status *share_values(kiln_pending *p, kiln_value *const *arguments,
+                                 kiln_value *const *outputs) {
+  for (int i = 0; i < count_values(p); i++) {
+    kiln_value *given = i < p->count ? arguments[i] : outputs[i - p->count];
     if (given && given->v.tag >= KILN_TAG__COUNTED && given->v.tag != KILN_TAG_TENSOR)
       kiln__value_set_cyclic(given);
-    if (given) KILN_TRY(kiln_value_share(given, &p->arguments[i]));
+    if (given) KILN_TRY(kiln_value_share(given, &p->values[i]));
   }
   return NULL;
 }
@@ -77,17 +80,18 @@ static void tell_end(kiln_pending *p, kiln_status *status, kiln_value *result) {
 static void run(kiln_queued_task *task) {
   kiln_pending *p = (kiln_pending *)(void *)task;
   kiln_value *result = NULL;
-  kiln_status *status = kiln__instance_run(p->instance, p->method, p->arguments, p->count,
-                                           &p->options, kiln_now_ns() - p->came_ns, &result);
-  release_arguments(p);
+  kiln_status *status = kiln__instance_run(p->instance, p->method, p->values, p->count, &p->options,
+                                           p->alone, kiln_now_ns() - p->came_ns, &result);
+  release_values(p);
   tell_end(p, status, result);
   kiln_pending_release(p); /* perhaps the last that held the context, with this thread */
 }
 
 static kiln_status *make(kiln_instance *instance, kiln__method *method, int count,
                          const kiln_call_options *options, kiln_pending **out) {
-  kiln_pending *p = *out = kiln_mem_alloc_zero(instance->model->context->env->mem,
-                                               sizeof *p + (size_t)count * sizeof *p->arguments);
+  kiln_pending *p = *out =
+      kiln_mem_alloc_zero(instance->model->context->env->mem,
+                          sizeof *p + (size_t)(count + options->output_count) * sizeof *p->values);
   if (!p) return kiln_status_oom();
   *p = (kiln_pending){.task = {.run = run},
                       .refs = 1,
@@ -95,8 +99,10 @@ static kiln_status *make(kiln_instance *instance, kiln__method *method, int coun
                       .process = getpid(),
                       .method = method,
                       .options = *options,
+                      .alone = kiln__outputs_alone(options),
                       .came_ns = kiln_now_ns(),
                       .count = count};
+  p->options.outputs = p->values + count;
   pthread_mutex_init(&p->lock, NULL);
   kiln__condition_init(&p->ended);
   return NULL;
@@ -114,9 +120,9 @@ kiln_status *kiln_instance_call_async(kiln_instance *instance, const char *metho
   KILN_TRY(
       kiln__call_check(instance->model, method, arguments, argument_count, given, &m, &options));
   KILN_TRY(make(instance, m, argument_count, &options, &p));
-  kiln_status *status = share_arguments(p, arguments);
+  kiln_status *status = share_values(p, arguments, options.outputs);
   if (status) {
-    release_arguments(p);
+    release_values(p);
     kiln_pending_release(p);
     return status;
   }

@@ -327,6 +327,26 @@ static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call
 
 enum { INLINE_ARGS = 16 };
 
+/* Runs with the result in the host's tensors. */
+static kiln_status *call_bound(kiln_model *model, kiln_call *call, const kiln_callable *callable,
+                               const kiln_ivalue *args, int arg_count,
+                               const kiln_call_options *options, uint64_t alone,
+                               kiln_ivalue *out_result) {
+  kiln_tensor *outputs[KILN_BINDING_OUTPUTS];
+  for (int i = 0; i < options->output_count; i++)
+    outputs[i] = options->outputs[i] ? options->outputs[i]->v.u.tensor : NULL;
+  kiln_status *status =
+      kiln_binding_begin(call, outputs, options->output_count, alone, args, arg_count);
+  if (!status) status = kiln_jit_call(model->jit, call, callable, args, arg_count, out_result);
+  kiln_status *ended = kiln_binding_end(call, status ? NULL : out_result);
+  if (status) kiln_status_destroy(ended);
+  if (!status && ended) {
+    kiln_ivalue_release(*out_result);
+    *out_result = kiln_none();
+  }
+  return status ? status : ended;
+}
+
 static kiln_status *run(kiln_instance *instance, const kiln__active *active, kiln_call *call,
                         kiln_value *const *values, int count, const kiln_call_options *options,
                         kiln_value **out_result) {
@@ -352,7 +372,10 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
     kiln_call_begin(call, &options->limits);
     if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;
-    status = kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
+    status = options->output_count > 0
+                 ? call_bound(model, call, method->callable, args, arg_count, options,
+                              active->alone, &result)
+                 : kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
   }
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);
@@ -374,6 +397,28 @@ static void tell_call(const kiln_log *log, uint64_t number, const kiln__method *
            kiln_code_name(kiln_status_code(status)), (double)(kiln_now_ns() - start) * 1e-6);
 }
 
+static kiln_status *check_outputs(const kiln_call_options *options) {
+  const int count = options->output_count;
+  if (count < 0 || count > KILN_BINDING_OUTPUTS || (count > 0 && !options->outputs))
+    return KILN_ERROR(KILN_INVALID_ARGUMENT, "%d outputs, of at most %d%s", count,
+                      KILN_BINDING_OUTPUTS, options->outputs ? "" : ": the array is NULL");
+  for (int i = 0; i < count; i++) {
+    const kiln_value *v = options->outputs[i];
+    if (v && (v->v.tag != KILN_TAG_TENSOR || !v->v.u.tensor))
+      return KILN_ERROR(KILN_INVALID_ARGUMENT, "output %d is no tensor", i);
+  }
+  return NULL;
+}
+
+uint64_t kiln__outputs_alone(const kiln_call_options *options) {
+  uint64_t alone = 0;
+  for (int i = 0; i < options->output_count; i++) {
+    const kiln_value *v = options->outputs[i];
+    if (v && kiln_binding_is_alone(v->v.u.tensor)) alone |= (uint64_t)1 << i;
+  }
+  return alone;
+}
+
 kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                               kiln_value *const *arguments, int argument_count,
                               const kiln_call_options *given, kiln__method **out_method,
@@ -388,6 +433,7 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                       m->name, argument_count, kiln_plural((uint64_t)argument_count));
   }
   KILN_ABI_READ(kiln_call_options, given, out_options);
+  KILN_TRY(check_outputs(out_options));
   if (out_options->grad) {
     return KILN_ERROR(KILN_UNSUPPORTED, "gradients are not recorded yet: call %s() without grad",
                       m->name);
@@ -397,11 +443,11 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
 
 kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
                                 kiln_value *const *arguments, int argument_count,
-                                const kiln_call_options *options, uint64_t waited_ns,
-                                kiln_value **out_result) {
+                                const kiln_call_options *options, uint64_t alone,
+                                uint64_t waited_ns, kiln_value **out_result) {
   kiln_model *model = instance->model;
   kiln_call *call = NULL;
-  kiln__active active = {.method = m, .waited_ns = waited_ns};
+  kiln__active active = {.method = m, .waited_ns = waited_ns, .alone = alone};
   kiln__seat *seat = enter_seat(instance, m);
   if (!seat) KILN_TRY(enter(instance, &active, &options->limits, &call));
   const kiln_log *log = &kiln_jit_env(model->jit)->log;
@@ -440,7 +486,8 @@ kiln_status *kiln_instance_call(kiln_instance *instance, const char *method,
   *out_result = NULL;
   KILN_TRY(
       kiln__call_check(instance->model, method, arguments, argument_count, given, &m, &options));
-  return kiln__instance_run(instance, m, arguments, argument_count, &options, 0, out_result);
+  return kiln__instance_run(instance, m, arguments, argument_count, &options,
+                            kiln__outputs_alone(&options), 0, out_result);
 }
 
 /* -- Attributes -- */

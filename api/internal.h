@@ -14,7 +14,7 @@
 #include "frontend/torchscript/torchscript.h"
 #include "jit/effects.h"
 #include "jit/jit.h"
-#include "runtime/call.h"
+#include "runtime/binding.h"
 
 struct kiln_codegen;
 struct kiln_workers;
@@ -72,6 +72,7 @@ typedef struct kiln__active {
   kiln__method *method;
   pthread_t thread;
   uint64_t waited_ns; /* of the call's time */
+  uint64_t alone;     /* of its outputs: runtime/binding.h */
   struct kiln__active *next;
 } kiln__active;
 
@@ -178,11 +179,14 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                               kiln_value *const *arguments, int argument_count,
                               const kiln_call_options *given, kiln__method **out_method,
                               kiln_call_options *out_options) KILN_MUST_USE;
-/* `waited_ns` of the call's time is over; *out_result is NULL before. */
+/* Outputs that the host alone has: a bit each. */
+uint64_t kiln__outputs_alone(const kiln_call_options *options);
+/* `alone` of the outputs were the host's when it asked, and `waited_ns` of the call's time is over;
+ * *out_result is NULL before. */
 kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *method,
                                 kiln_value *const *arguments, int argument_count,
-                                const kiln_call_options *options, uint64_t waited_ns,
-                                kiln_value **out_result) KILN_MUST_USE;
+                                const kiln_call_options *options, uint64_t alone,
+                                uint64_t waited_ns, kiln_value **out_result) KILN_MUST_USE;
 /* For one more owner. */
 kiln_instance *kiln__instance_retain(kiln_instance *instance);
 

@@ -87,6 +87,7 @@ typedef struct kiln_cache {
   kiln_cache_block *free[KILN_CACHE_CLASSES];
   size_t bytes, keep_bytes;           /* in the lists, and of the workspace what is not lent */
   struct kiln_workspaces *workspaces; /* workspace.h; NULL: no plan */
+  struct kiln_binding *binding;       /* runtime/binding.h; NULL: results are as they come */
   const void *tag;                    /* what asks, for records of plans */
 } kiln_cache;
 

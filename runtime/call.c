@@ -2,10 +2,11 @@
  *
  * Limits are asked every few operations (base/budget.h) and before a tensor is made. */
 #include "runtime/call.h"
+
 #include "base/arena_limit.h"
 #include "base/workspace.h"
+#include "runtime/binding.h"
 #include "runtime/kernels/dispatch.h"
-
 #include "runtime/type.h"
 
 /* Of what one operator writes as text, where kiln_limits does not name less: 4 GiB with what is
@@ -39,6 +40,7 @@ void kiln_call_destroy(kiln_call *call) {
   if (!call) return;
   if (call->destroy_frames) call->destroy_frames(call);
   kiln_tally_end(&call->tally);
+  kiln_binding_destroy(call);
   kiln_mem *mem = call->env->mem;
   kiln_arena_destroy(call->scratch);
   kiln_possible_roots_deinit(mem, &call->roots);

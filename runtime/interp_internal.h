@@ -80,7 +80,8 @@ static inline void kiln__frame_write(kiln_call *call, kiln_frame *f, kiln_operan
 static inline bool kiln__is_free(const kiln_tensor *t) {
   const kiln_storage *s = t->storage;
   return s && __atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) == 1 &&
-         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 && !s->owner && !t->key.f.requires_grad;
+         __atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) == 1 &&
+         (!s->owner || (s->flags & KILN_STORAGE_BOUND)) && !t->key.f.requires_grad;
 }
 
 /* -- Forked functions that run beside their frame -- */

@@ -6,6 +6,7 @@
  * has room for it. */
 #include "base/budget.h"
 #include "base/workspace.h"
+#include "runtime/binding.h"
 #include "runtime/block.h"
 #include "runtime/tensor_internal.h"
 
@@ -60,10 +61,14 @@ kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, ki
     *out_storage = s;
     return NULL;
   }
+  const bool may_plan = cache && cache->mem == mem && !elsewhere;
+  if (may_plan && __builtin_expect(cache->binding != NULL, 0)) {
+    *out_storage = kiln__binding_take(cache, bytes);
+    if (*out_storage) return NULL;
+  }
   KILN_TRY(kiln_budget_room(kiln_budget_current(), bytes));
   kiln_storage *s = kiln__block_alloc(mem, cache, sizeof *s);
   if (!s) return kiln_status_oom();
-  const bool may_plan = cache && cache->mem == mem && !elsewhere;
   void *planned = may_plan ? kiln_workspace_take(cache, bytes) : NULL;
   void *data = planned ? planned : device->allocate(device, mem, cache, bytes);
   if (!data) {
@@ -71,6 +76,7 @@ kiln_status *kiln_storage_create_on(const kiln_device *device, kiln_mem *mem, ki
     return kiln_status_oom();
   }
   if (may_plan) kiln_workspace_note(cache, data);
+  if (may_plan && __builtin_expect(cache->binding != NULL, 0)) kiln__binding_note(cache, data);
   kiln__storage_init(s, device, mem, data, bytes, sizeof *s, 0);
   if (planned) s->flags |= KILN__STORAGE_PLANNED;
   *out_storage = s;
@@ -153,7 +159,8 @@ static kiln_status *replace_data(kiln_storage *s, size_t bytes) {
   s->owner = NULL;
   s->data = data;
   s->bytes = bytes;
-  s->flags &= ~(uint32_t)(KILN_STORAGE_READ_ONLY | KILN__STORAGE_INLINE | KILN__STORAGE_PLANNED);
+  s->flags &= ~(uint32_t)(KILN_STORAGE_READ_ONLY | KILN_STORAGE_BOUND | KILN__STORAGE_INLINE |
+                          KILN__STORAGE_PLANNED);
   return NULL;
 }
 
@@ -172,6 +179,8 @@ kiln_status *kiln_storage_make_writable(kiln_storage *s) {
   __atomic_store_n(&s->version, s->version + 1, __ATOMIC_RELAXED);
   return NULL;
 }
+
+kiln_status *kiln_storage_move_out(kiln_storage *s) { return replace_data(s, s->bytes); }
 
 kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) {
   if (bytes <= s->bytes) return NULL;

@@ -25,7 +25,10 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
-enum { KILN_STORAGE_READ_ONLY = 1 };
+enum {
+  KILN_STORAGE_READ_ONLY = 1,
+  KILN_STORAGE_BOUND = 8, /* in the host's memory for a result, for one call (binding.h) */
+};
 
 /* What lends its memory to storages: a mapped file, a host's buffer, a frozen storage's block.
  * Whoever embeds one starts it with refs 1; destroy is called once, when nobody holds it. */
@@ -219,6 +222,8 @@ static inline bool kiln_storage_is_lent(const kiln_storage *s) {
 kiln_status *kiln_storage_freeze(kiln_storage *s) KILN_MUST_USE;
 /* Makes the memory ours and writable, raises the version. kiln_tensor_writable_data does it. */
 kiln_status *kiln_storage_make_writable(kiln_storage *s) KILN_MUST_USE;
+/* To memory of its own, with its contents. */
+kiln_status *kiln_storage_move_out(kiln_storage *s) KILN_MUST_USE;
 /* Grows to at least `bytes`, keeping the contents; what is new is not initialised. */
 kiln_status *kiln_storage_grow(kiln_storage *s, size_t bytes) KILN_MUST_USE;
 

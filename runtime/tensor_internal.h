@@ -4,8 +4,7 @@
 #include "runtime/tensor.h"
 
 /* Flags of a storage. INLINE: the data stands behind the struct, in its block; where it lies does
- * not tell, an allocator may give neighbours. PLANNED: it lies in a workspace (base/workspace.h).
- */
+ * not tell, an allocator may give neighbours. PLANNED: it lies in a workspace (base/workspace.h). */
 enum { KILN__STORAGE_INLINE = 2, KILN__STORAGE_PLANNED = 4 };
 
 static inline void kiln__storage_init(kiln_storage *s, const kiln_device *device, kiln_mem *mem,

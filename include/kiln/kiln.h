@@ -322,6 +322,14 @@ typedef struct kiln_call_options {
   kiln_limits limits;
   int grad; /* 0: run as under torch.no_grad(); else KILN_UNSUPPORTED: gradients come later */
   size_t struct_size;
+  /* Where results are to be: dense, row-major tensors of the CPU (kiln_value_tensor_over, say),
+   * borrowed; NULL: not bound. The result, or the items of a tuple or a list in their order, must
+   * have the dtype and the sizes of theirs, and are these tensors then. From the second call of the
+   * same shapes on nothing is copied, if they have 4 KB and more, begin at a multiple of 64 bytes,
+   * and no other value has their memory. What the method keeps is never in it. After an error its
+   * elements are undefined. At most 64. */
+  kiln_value *const *outputs;
+  int output_count;
 } kiln_call_options;
 
 /* Calls a method; "forward" among the root's forward hooks, as calling a module does in PyTorch.
@@ -346,8 +354,8 @@ typedef void (*kiln_done_fn)(void *user, kiln_status *status, kiln_value *result
  * option async_calls says, in the order in which they were asked for; none waits for another
  * instance's. The call has references of its own on the instance, the arguments and what stands
  * behind them, so the host may release its own at once; nothing is copied. The memory of tensors
- * that a host has lent (kiln_value_tensor_over), and `options->limits.cancel`, stay until the call has
- * ended. Its time begins now. Two calls of an instance meet like those of two threads.
+ * that a host has lent (kiln_value_tensor_over), and `options->limits.cancel`, stay until the call
+ * has ended. Its time begins now. Two calls of an instance meet like those of two threads.
  *
  * `done` NULL: the result is for kiln_pending_wait. *out_pending is released by the host, before
  * the end or behind it; NULL (with `done`): nobody waits. Returned are errors of the method, the

@@ -126,6 +126,7 @@ def check_no_mutable_state(tree):
 # Functions that tests alone call, and what for.
 HOOKS = {
     'kiln_mem_fail_at': 'the failing allocator',
+    'kiln__binding_copied': 'results that a call could not put where the host wants them',
     'kiln_mem_set_fill': 'memory that nobody wrote shows',
     'kiln_cancel_at_look': 'cancels at each place that looks',
     'kiln__pool_started': 'threads that a pool has begun',
