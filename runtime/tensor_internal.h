@@ -3,8 +3,8 @@
 
 #include "runtime/tensor.h"
 
-/* Flags of a storage. INLINE: the data stands behind the struct, in its block; where it lies does
- * not tell, an allocator may give neighbours. PLANNED: it lies in a workspace (base/workspace.h). */
+/* More flags of a storage. INLINE: the data stands behind the struct, in its block; where it lies
+ * does not tell, an allocator may give neighbours. PLANNED: in a workspace (base/workspace.h). */
 enum { KILN__STORAGE_INLINE = 2, KILN__STORAGE_PLANNED = 4 };
 
 static inline void kiln__storage_init(kiln_storage *s, const kiln_device *device, kiln_mem *mem,

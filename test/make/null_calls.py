@@ -16,6 +16,7 @@ VALUES = {
     'kiln_value*const*': '&the.value', 'kiln_builder*': 'the.builder', 'char*': '"forward"',
     'int64_t*': 'the.sizes', 'void*': 'the.room', 'kiln_debug_row_fn': 'on_row',
     'kiln_print_fn': 'on_print', 'kiln_log_fn': 'on_log', 'kiln_write_fn': 'on_write',
+    'kiln_done_fn': 'on_done',
     'char*const*': 'the.names',
 }
 # Where a text must be one of a few for a function to go on.
@@ -23,7 +24,7 @@ NAMED = {'table': '"flags"', 'stage': '"optimized"', 'op': '"aten::relu"', 'type
          'passes': '"dce"', 'name': '"w"'}
 # These never return, or take what only a kernel has.
 LEFT_OUT = {'kiln_op_error'}
-OPAQUE = {'kiln_op_call*', 'kiln_op_shape*', 'kiln_status*', 'kiln_trace*'}
+OPAQUE = {'kiln_op_call*', 'kiln_op_shape*', 'kiln_status*', 'kiln_trace*', 'kiln_pending*'}
 
 
 def functions(text):

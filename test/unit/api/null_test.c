@@ -52,6 +52,11 @@ static int on_write(void *user, const void *data, size_t size) {
   (void)size;
   return 0;
 }
+static void on_done(void *user, kiln_status *status, kiln_value *result) {
+  (void)user;
+  kiln_status_destroy(status);
+  kiln_value_destroy(result);
+}
 
 #include "null_calls.h" /* made by test/make/null_calls.py */
 
