@@ -12,7 +12,6 @@
 
 #include "base/budget.h"
 #include "base/scope.h"
-#include "base/vec.h"
 
 #define FAIL(...) return KILN_ERROR(KILN_INVALID_FILE, __VA_ARGS__)
 
@@ -150,49 +149,62 @@ void kiln_folder_touch(const char *folder, const char *name) {
   close(in);
 }
 
-typedef struct file {
-  const char *name;
-  struct timespec used;
-  uint64_t bytes;
-} file;
-typedef KILN_VEC(file) file_list;
-
 static int by_use(const void *a, const void *b) {
-  const struct timespec *x = &((const file *)a)->used, *y = &((const file *)b)->used;
-  if (x->tv_sec != y->tv_sec) return x->tv_sec < y->tv_sec ? -1 : 1;
-  return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+  const kiln_folder_file *x = a, *y = b;
+  return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
 }
 
-static uint64_t list_files(DIR *folder, const char *suffix, kiln_arena *scratch, file_list *out) {
-  uint64_t bytes = 0;
+static void list_files(DIR *folder, const char *suffix, kiln_arena *arena, kiln_folder_files *out) {
+  enum { SECOND_NS = 1000000000 };
   struct stat s;
   for (const struct dirent *entry; (entry = readdir(folder));) {
     const size_t len = strlen(entry->d_name), end = strlen(suffix);
     if (len < end || strcmp(entry->d_name + len - end, suffix) != 0 ||
         fstatat(dirfd(folder), entry->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(s.st_mode))
       continue;
-    const file f = {kiln_arena_strdup(scratch, entry->d_name), s.st_mtim, (uint64_t)s.st_size};
-    kiln_vec_push(scratch, out, f);
-    bytes += f.bytes;
+    const kiln_folder_file f = {.name = kiln_arena_strdup(arena, entry->d_name),
+                                .used_ns = s.st_mtim.tv_sec * SECOND_NS + s.st_mtim.tv_nsec,
+                                .bytes = (uint64_t)s.st_size};
+    kiln_vec_push(arena, out, f);
   }
-  return bytes;
 }
 
 static void close_folder(void *folder) { closedir(folder); }
 
-uint64_t kiln_folder_trim(const char *path, const char *suffix, uint64_t bytes,
-                          kiln_arena *scratch) {
-  file_list files = {0};
-  DIR *folder = opendir(path);
-  if (!folder) return 0;
+kiln_status *kiln_folder_list(const char *path, const char *suffix, kiln_arena *arena,
+                              kiln_folder_files *out) {
+  int in;
+  KILN_TRY(open_folder(path, &in));
+  if (in < 0) return NULL;
+  DIR *folder = fdopendir(in);
+  if (!folder) {
+    close(in);
+    FAIL("%s: %s", path, strerror(errno));
+  }
   kiln_cleanup closing;
   kiln_scope_defer(&closing, close_folder, folder);
-  uint64_t left = list_files(folder, suffix, scratch, &files);
-  if (left > bytes && files.count > 0)
-    qsort(files.data, (size_t)files.count, sizeof *files.data, by_use);
-  for (int i = 0; left > bytes && i < files.count; i++)
-    if (unlinkat(dirfd(folder), files.data[i].name, 0) == 0) left -= files.data[i].bytes;
+  list_files(folder, suffix, arena, out);
   kiln_scope_undefer(&closing);
   closedir(folder);
+  if (out->count > 0) qsort(out->data, (size_t)out->count, sizeof *out->data, by_use);
+  return NULL;
+}
+
+bool kiln_folder_remove(const char *path, const char *name) {
+  const int in = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (in < 0) return false;
+  const bool gone = unlinkat(in, name, 0) == 0;
+  close(in);
+  return gone;
+}
+
+uint64_t kiln_folder_trim(const char *path, const char *suffix, uint64_t bytes,
+                          kiln_arena *scratch) {
+  kiln_folder_files files = {0};
+  uint64_t left = 0;
+  kiln_status_destroy(kiln_folder_list(path, suffix, scratch, &files));
+  for (int i = 0; i < files.count; i++) left += files.data[i].bytes;
+  for (int i = 0; left > bytes && i < files.count; i++)
+    if (kiln_folder_remove(path, files.data[i].name)) left -= files.data[i].bytes;
   return left;
 }

@@ -262,6 +262,8 @@ void kiln_codegen_end(kiln_codegen *codegen) {
   kiln_job_lock_give(&codegen->lock);
 }
 
+kiln__object_store *kiln__codegen_store(kiln_codegen *codegen) { return &codegen->store; }
+
 /* -- Schedules that were found -- */
 
 kiln__tuner *kiln__codegen_tuner(kiln_codegen *codegen) { return &codegen->tuner; }
@@ -314,10 +316,17 @@ static kiln_status *load_object(code *c, const llvm_job *job, kiln_reason *out_r
   return kiln__object_load(job->bytes, job->size, job->name, &c->pages, &c->public.fn);
 }
 
+static kiln__object_name object_name(const llvm_job *job) {
+  kiln__object_name name = {.kernel = job->name};
+  kiln_digest_format(job->digest, name.group);
+  return name;
+}
+
 /* From a file, if there is one of it. */
 static bool find_object(code *c, llvm_job *job, kiln_reason *out_reason) {
   kiln_codegen *codegen = job->codegen;
-  if (!kiln__object_store_read(&codegen->store, job->name, &job->bytes, &job->size)) return false;
+  const kiln__object_name name = object_name(job);
+  if (!kiln__object_store_read(&codegen->store, &name, &job->bytes, &job->size)) return false;
   kiln_status *status = load_object(c, job, out_reason);
   if (!status) return true;
   KILN_LOG(&codegen->env->log, warn, 1, "cache_dir: kernel %s is compiled anew: %s", job->name,
@@ -334,8 +343,9 @@ static kiln_status *build_llvm(code *c, llvm_job *job, kiln_reason *out_reason) 
   c->public.object = job->bytes;
   c->public.object_bytes = job->size;
   if (!c->public.is_found) {
+    const kiln__object_name name = object_name(job);
     KILN_TRY(load_object(c, job, out_reason));
-    kiln__object_store_write(&job->codegen->store, job->name, job->bytes, job->size);
+    kiln__object_store_write(&job->codegen->store, &name, job->bytes, job->size);
   }
   c->public.code_bytes = c->pages.size;
   const void *begin;

@@ -75,6 +75,7 @@ class Test:
         self.nowhere(folder, n)
         self.too_many(os.path.join(folder, "small"), n)
         self.together(os.path.join(folder, "together"), n)
+        self.command(os.path.join(folder, "looked_at"), n)
 
     def damage(self, folder, n):
         def flip(text, at):
@@ -150,6 +151,43 @@ class Test:
                    and not os.path.exists(os.path.join(folder, "%032x.kernel" % 0))
                    and os.path.exists(os.path.join(folder, "%032x.kernel" % 39)))
         self.expect("what is new stays", Run(self.kiln, folder, cache_size="20000"), 0)
+
+    def command(self, folder, n):
+        """kiln cache: what it tells of the files, and of kernels that are not found."""
+        def cache(*words, **flags):
+            env = dict(os.environ, KILN_CACHE_DIR=folder, **{"KILN_" + k.upper(): v for k, v in flags.items()})
+            done = subprocess.run([self.kiln, "cache", *words], env=env, capture_output=True, text=True, timeout=120)
+            return done.returncode, done.stdout
+
+        def misses(**flags):
+            return cache("why-miss", os.path.join(MODEL, "model.pt"), "--inputs",
+                         os.path.join(MODEL, "inputs_0.pt"), **flags)[1]
+
+        self.check("no folder: none was kept", misses().count("none was kept") == n)
+        self.check("looking writes nothing", not os.path.exists(folder))
+        Run(self.kiln, folder, isa="v2")
+        self.check("of another CPU", misses(isa="avx2").count("for another CPU") == n)
+        self.check("which is not used", cache("ls", isa="avx2")[1].count("not used: another CPU's") == n)
+        self.check("and yet it is good", cache("ls", isa="v2")[1].endswith("0 of them not used\n"))
+        Run(self.kiln, folder, isa="avx2")
+        self.check("all found", "%d of %d kernels found" % (n, n) in misses(isa="avx2").replace("kernel ", "kernels "))
+        self.check("all good", cache("verify", isa="avx2")[0] == 0)
+        path = files(folder)[0]
+        with open(path, "ab") as f:
+            f.write(b"x")
+        code, text = cache("verify", isa="avx2")
+        self.check("damage is told", code == 1 and os.path.basename(path) in text and "it is damaged" in text)
+        other = files(folder)[1]
+        with open(other, "rb") as f:
+            text = f.read()
+        end = text.index(b"\n", text.index(b"\n") + 1)
+        with open(other, "wb") as f:  # the digest is of the object alone
+            f.write(text[:14] + b"generator 0, k; v2; a; b" + text[end:])
+        self.check("another Kiln's is told", "another Kiln's" in cache("ls")[1])
+        text = cache("prune")[1]
+        self.check("both are removed", text.startswith("2 files removed") and len(files(folder)) == 2 * n - 2)
+        cache("prune", "--bytes", "1")
+        self.check("the rest by its bytes", not files(folder))
 
     def together(self, folder, n):
         """Processes that write the same files: the third one finds whole ones."""

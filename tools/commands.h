@@ -13,6 +13,7 @@
   X(explain)             \
   X(profile)             \
   X(opt)                 \
+  X(cache)               \
   X(list)
 
 #define TOOL_COMMAND(name) extern const tool_command tool_command_##name;

@@ -97,6 +97,24 @@ KILN_API kiln_status *kiln_debug_instance_memory(kiln_instance *instance,
                                                  kiln_debug_memory *out_memory,
                                                  kiln_debug_row_fn row, void *user);
 
+/* -- Kernels in files (the option cache_dir) -- */
+
+/* The files: rows of name, bytes, seconds since 1970 when it was used last, instruction set, name
+ * of the kernel, hash of its group ("" where the file does not say), why this process does not use
+ * it, or "", and "yes" where no process of this Kiln does. Each file is read. KILN_INVALID_ARGUMENT: there is no folder; KILN_INVALID_FILE:
+ * others may write to it. */
+KILN_API kiln_status *kiln_debug_cache(kiln_context *context, kiln_debug_row_fn row, void *user);
+/* Removes what no process of this Kiln can use, and with `bytes` not 0 the longest unused until the
+ * rest have at most so many. */
+KILN_API kiln_status *kiln_debug_cache_prune(kiln_context *context, uint64_t bytes,
+                                             int *out_removed);
+/* Before the first load: kernels that are asked for are noted, and none is written. */
+KILN_API kiln_status *kiln_debug_cache_watch(kiln_context *context);
+/* Those: rows of the group's hash, the kernel's name, "yes" where it was found, and else why it was
+ * not. */
+KILN_API kiln_status *kiln_debug_cache_lookups(kiln_context *context, kiln_debug_row_fn row,
+                                               void *user);
+
 /* -- Models at rest: none of these runs code of the model -- */
 
 /* kiln_model_load without what it may run (__setstate__ of the archive), and without stopping at
