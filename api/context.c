@@ -168,6 +168,15 @@ void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user) {
   context->env->log.user = user;
 }
 
+kiln_status *kiln_context_set_events(kiln_context *context, kiln_event_fn fn, void *user) {
+  KILN_NEEDS(context);
+  kiln_env *env = context->env;
+  if (!env->timeline && fn) KILN_TRY(kiln_timeline_create("", "", &env->timeline));
+  if (env->timeline) kiln_timeline_set_fn(env->timeline, fn, user);
+  env->log.timeline = env->timeline;
+  return NULL;
+}
+
 void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user) {
   if (!context) return;
   context->print = fn ? fn : print_to_stdout;
@@ -191,7 +200,7 @@ static bool is_fixed(const char *name) {
   return strcmp(name, "alloc") == 0 || strcmp(name, "llvm") == 0 || strcmp(name, "isa") == 0 ||
          strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0 ||
          strcmp(name, "compile_share") == 0 || strcmp(name, "async_calls") == 0 ||
-         strcmp(name, "cache_dir") == 0;
+         strcmp(name, "events") == 0 || strcmp(name, "cache_dir") == 0;
 }
 
 /* Under the lock; the value was parsed before. */

@@ -30,6 +30,15 @@ static void list_passes(const lister *l) {
   }
 }
 
+static void list_events(const lister *l) {
+  static const char *const places[] = {
+      [KILN_IN_TRACE] = "trace", [KILN_IN_LINES] = "events", [KILN_IN_ALL] = "trace, events"};
+  ROW(l, "event", "told by", "meaning");
+#define EVENT(name, where, meaning) ROW(l, #name, places[KILN_IN_##where], meaning);
+  KILN_EVENTS(EVENT)
+#undef EVENT
+}
+
 static void list_reasons(const lister *l) {
   ROW(l, "name", "sentence");
   for (int i = 0; i < KILN_REASON__COUNT; i++) {
@@ -128,9 +137,12 @@ kiln_status *kiln_debug_list(kiln_context *context, const char *table, kiln_debu
     list_channels(&l);
   } else if (strcmp(table, "reasons") == 0) {
     list_reasons(&l);
+  } else if (strcmp(table, "events") == 0) {
+    list_events(&l);
   } else {
     return KILN_ERROR(KILN_NOT_FOUND,
-                      "there is no table '%s': passes, ops, flags, channels, reasons", table);
+                      "there is no table '%s': passes, ops, flags, channels, reasons, events",
+                      table);
   }
   return NULL;
 }

@@ -441,6 +441,15 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
   return NULL;
 }
 
+static void tell_failure(kiln_timeline *timeline, const kiln__method *method,
+                         const kiln_status *status) {
+  const char *place = kiln_status_location(status);
+  const kiln_timeline_arg args[] = {{"status", .text = kiln_code_name(kiln_status_code(status))},
+                                    {"message", .text = kiln_status_message(status)},
+                                    {"place", .text = place ? place : ""}};
+  kiln_timeline_mark(timeline, KILN_EVENT_failed, method->name, 3, args);
+}
+
 kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
                                 kiln_value *const *arguments, int argument_count,
                                 const kiln_call_options *options, uint64_t alone,
@@ -466,8 +475,9 @@ kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
     status = run(instance, &active, call, arguments, argument_count, options, out_result);
   }
   kiln_timeline_span(
-      timeline, "call", m->name, start, 1,
+      timeline, KILN_EVENT_call, m->name, start, 1,
       &(kiln_timeline_arg){"status", .text = kiln_code_name(kiln_status_code(status))});
+  if (status && timeline) tell_failure(timeline, m, status);
   if (told) tell_call(log, kiln_jit_calls(model->jit), m, argument_count, status, start);
   if (seat) {
     leave_seat(instance, seat);

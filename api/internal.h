@@ -28,7 +28,9 @@ struct kiln_context {
   struct kiln_workers *callers; /* of calls beside the host's threads: api/async.c */
   kiln_print_fn print;
   void *print_user;
-  pthread_mutex_t lock;                     /* of flags and old_value */
+  pthread_mutex_t lock;                     /* of flags, old_value and the list of models */
+  kiln_model *models;                       /* that are loaded; not retained */
+  uint64_t loads;                           /* how many there were */
   char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
   uint64_t trace_serial;                    /* of the last trace; atomic */
 };
@@ -53,7 +55,10 @@ struct kiln_model {
   bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
-  uint32_t timed; /* atomic: one of so many calls times its instructions; 0: none */
+  uint32_t timed;  /* atomic: one of so many calls times its instructions; 0: none */
+  char *name;      /* path of its archive, or what it is else */
+  uint64_t number; /* of the context's loads */
+  struct kiln_model *next, **link; /* of the context's list; link NULL: it is not in it */
 };
 
 enum { KILN__SEATS = 16, KILN__IDLE_CALLS = 4, KILN__MASK_METHODS = 64 };

@@ -137,19 +137,43 @@ static void start_from_profile(kiln_model *model) {
   kiln_status_destroy(status);
 }
 
+static void enter_list(kiln_model *model) {
+  kiln_context *context = model->context;
+  pthread_mutex_lock(&context->lock);
+  model->number = ++context->loads;
+  model->next = context->models;
+  model->link = &context->models;
+  if (model->next) model->next->link = &model->next;
+  context->models = model;
+  pthread_mutex_unlock(&context->lock);
+}
+static void leave_list(kiln_model *model) {
+  kiln_context *context = model->context;
+  if (!model->link) return;
+  pthread_mutex_lock(&context->lock);
+  *model->link = model->next;
+  if (model->next) model->next->link = model->link;
+  pthread_mutex_unlock(&context->lock);
+}
+
 static void destroy_model(kiln_model *model) {
   kiln_context *context = model->context;
+  if (model->link)
+    kiln_timeline_mark(context->env->timeline, KILN_EVENT_unload, model->name, 0, NULL);
+  leave_list(model);
   keep_profiles(model);
   for (int i = 0; i < model->method_count; i++) kiln_effects_destroy(model->methods[i].effects);
   kiln_jit_destroy(model->jit);
   kiln_torchscript_destroy(model->script);
   kiln_arena_destroy(model->arena);
+  if (model->name) kiln_mem_free(context->env->mem, model->name, strlen(model->name) + 1);
   kiln_mem_free(context->env->mem, model, sizeof *model);
   kiln_context_release(context);
 }
 
 /* To the caller, or what there is of it (NULL: nothing) away where `status` says why. */
 static kiln_status *give_model(kiln_model *model, kiln_status *status, kiln_model **out_model) {
+  if (!status) enter_list(model);
   if (!status) *out_model = model;
   if (status && model) destroy_model(model);
   return status;
@@ -227,9 +251,15 @@ static kiln_status *open_source(const kiln_model *model, const source *from,
 }
 
 /* An empty model with the settings of now. */
-static kiln_status *new_model(kiln_context *context, kiln_model **out_model) {
-  kiln_model *model = kiln_mem_alloc_zero(context->env->mem, sizeof *model);
-  if (!model) return kiln_status_oom();
+static kiln_status *new_model(kiln_context *context, const char *name, kiln_model **out_model) {
+  kiln_mem *mem = context->env->mem;
+  kiln_model *model = kiln_mem_alloc_zero(mem, sizeof *model);
+  char *own = model ? kiln_mem_alloc(mem, strlen(name) + 1) : NULL;
+  if (!own) {
+    if (model) kiln_mem_free(mem, model, sizeof *model);
+    return kiln_status_oom();
+  }
+  model->name = strcpy(own, name);
   kiln_refs_init(&model->refs);
   model->context = kiln__context_retain(context);
   pthread_mutex_lock(&context->lock);
@@ -244,7 +274,7 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
   kiln_mapping *mapping = NULL;
   *out_model = NULL;
   kiln_model *model = NULL;
-  KILN_TRY(new_model(context, &model));
+  KILN_TRY(new_model(context, from->path ? from->path : "(an archive in memory)", &model));
   kiln_budget budget; /* what comes after opening has its own, with the same begin */
   kiln_budget_begin(&budget, "the load", context->env->mem, limits);
   const uint64_t began = kiln_timeline_now(context->env->timeline);
@@ -253,8 +283,8 @@ static kiln_status *load(kiln_context *context, const source *from, const kiln_l
     status = build_model(model, mapping, limits, &budget, at_rest);
     kiln_owner_release(&mapping->owner);
   }
-  kiln_timeline_span(context->env->timeline, "load", from->path ? from->path : "an archive", began,
-                     0, NULL);
+  const kiln_timeline_arg args[] = {{"status", .text = kiln_code_name(kiln_status_code(status))}};
+  kiln_timeline_span(context->env->timeline, KILN_EVENT_load, model->name, began, 1, args);
   return give_model(model, status, out_model);
 }
 
@@ -263,7 +293,7 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
                                       kiln_model **out_model) {
   kiln_model *model = NULL;
   *out_model = NULL;
-  kiln_status *status = new_model(context, &model);
+  kiln_status *status = new_model(context, "(built)", &model);
   if (!status) status = build_model(model, mapping, limits, budget, false);
   kiln_owner_release(&mapping->owner);
   return give_model(model, status, out_model);
@@ -272,7 +302,7 @@ kiln_status *kiln__model_load_mapping(kiln_context *context, kiln_mapping *mappi
 kiln_status *kiln__model_create(kiln_context *context, kiln_torchscript *script,
                                 kiln_model **out_model) {
   kiln_model *model = NULL;
-  kiln_status *status = new_model(context, &model);
+  kiln_status *status = new_model(context, "(built)", &model);
   if (status) {
     kiln_torchscript_destroy(script);
     return status;

@@ -128,7 +128,8 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
       env.flags.alloc == KILN_ALLOC_SYSTEM ? KILN_MEM_SYSTEM : KILN_MEM_DEFAULT, &env.mem));
   if (env.flags.hash_seed >= 0) kiln_mem_set_hash_seed(env.mem, (uint64_t)env.flags.hash_seed);
   kiln_status *status = NULL;
-  if (*env.flags.trace.text) status = kiln_timeline_create(env.flags.trace.text, &env.timeline);
+  if (*env.flags.trace.text || *env.flags.events.text)
+    status = kiln_timeline_create(env.flags.trace.text, env.flags.events.text, &env.timeline);
   if (!status && env.flags.threads != 1)
     status = kiln_pool_create((int)env.flags.threads, &env.pool);
   if (!status)
@@ -146,6 +147,7 @@ kiln_status *kiln_env_create_with(char *const *environment, char *const *options
     return status;
   }
   kiln_mem_set_limit(env.mem, (size_t)env.flags.memory_limit);
+  env.log.timeline = env.timeline;
   **out_env = env;
   return NULL;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/timeline.h"
 
 static const char *const channel_names[] = {
 #define CHANNEL_NAME(name, meaning) #name,
@@ -63,6 +64,8 @@ kiln_status *kiln_log_parse(kiln_log *log, const char *spec) {
 }
 
 static void put_line(const kiln_log *log, kiln_log_channel channel, int level, const char *line) {
+  if (channel == KILN_LOG_warn)
+    kiln_timeline_mark(log->timeline, KILN_EVENT_warning, line, 0, NULL);
   if (log->callback) {
     log->callback(log->user, channel_names[channel], level, line);
   } else {

@@ -26,6 +26,7 @@ typedef struct kiln_log {
   int level[KILN_LOG__COUNT]; /* atomic: a host may set them at any time */
   kiln_log_fn callback;       /* NULL: stderr */
   void *user;
+  struct kiln_timeline *timeline; /* gets warnings as events; NULL: there is none */
 } kiln_log;
 
 void kiln_log_init(kiln_log *log);

@@ -1,4 +1,4 @@
-/* timeline.c: events as lines of JSON, each written at once. */
+/* timeline.c: events as JSON, each written at once. */
 #include "base/timeline.h"
 
 #include <errno.h>
@@ -9,16 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 8192, TEXT_BYTES = 480 }; /* room for a name and the args, all of quotes */
 _Static_assert((1 + KILN_TIMELINE_ARGS) * (2 * TEXT_BYTES + 2) < LINE_BYTES - 1024, "a line");
 
+static const struct {
+  const char *name;
+  int where;
+} events[KILN_EVENT__COUNT] = {
+#define EVENT(name, where, meaning) {#name, KILN_IN_##where},
+    KILN_EVENTS(EVENT)
+#undef EVENT
+};
+
+typedef struct sink {
+  int fd;        /* -1: there is none */
+  int64_t bytes; /* that were written */
+} sink;
+
 struct kiln_timeline {
   pid_t maker;
-  int fd;
-  pthread_mutex_t lock;
-  int64_t bytes; /* under the lock: that were written */
+  pthread_mutex_t lock; /* of both */
+  sink trace, lines;
+  kiln_event_fn fn; /* gets lines too; NULL: nobody */
+  void *user;
 };
 
 /* -- Lines -- */
@@ -57,88 +73,134 @@ static void put_time(line *l, const char *name, uint64_t ns) {
       (unsigned long long)(ns % 1000));
 }
 
-static void write_all(kiln_timeline *t, const line *l) {
-  for (size_t done = 0; done < l->used;) {
-    const ssize_t n = write(t->fd, l->text + done, l->used - done);
+static void write_all(sink *s, const line *l) {
+  for (size_t done = 0; s->fd >= 0 && s->bytes < KILN_TIMELINE_BYTES && done < l->used;) {
+    const ssize_t n = write(s->fd, l->text + done, l->used - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return; /* a full disk: the line is lost */
     done += (size_t)n;
-    t->bytes += n;
+    s->bytes += n;
   }
 }
 
 /* -- Life -- */
 
-kiln_status *kiln_timeline_create(const char *path, kiln_timeline **out_timeline) {
+static kiln_status *open_sink(const char *flag, const char *path, int mode, sink *out) {
+  out->fd = *path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0666) : -1;
+  if (out->fd >= 0 || !*path) return NULL;
+  return KILN_ERROR(KILN_INVALID_FILE, "option %s: cannot write '%s': %s", flag, path,
+                    strerror(errno));
+}
+
+kiln_status *kiln_timeline_create(const char *trace, const char *lines, kiln_timeline **out) {
   kiln_timeline *t = calloc(1, sizeof *t);
   if (!t) return kiln_status_oom();
-  t->maker = getpid();
-  t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (t->fd < 0) {
-    free(t);
-    return KILN_ERROR(KILN_INVALID_FILE, "option trace: cannot write '%s': %s", path,
-                      strerror(errno));
-  }
+  *t = (kiln_timeline){.maker = getpid(), .trace.fd = -1, .lines.fd = -1};
   pthread_mutex_init(&t->lock, NULL);
+  kiln_status *status = open_sink("trace", trace, O_TRUNC, &t->trace);
+  if (!status) status = open_sink("events", lines, O_APPEND, &t->lines);
+  if (status) {
+    kiln_timeline_destroy(t);
+    return status;
+  }
   line first = {0};
   put(&first, "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%ld,\"args\":{\"name\":\"kiln\"}}",
       (long)t->maker);
-  write_all(t, &first);
-  *out_timeline = t;
+  write_all(&t->trace, &first);
+  *out = t;
   return NULL;
 }
 
 void kiln_timeline_destroy(kiln_timeline *t) {
   if (!t) return;
   const line last = {.used = 3, .text = "\n]\n"};
-  if (getpid() == t->maker) write_all(t, &last);
-  close(t->fd);
+  if (getpid() == t->maker) write_all(&t->trace, &last);
+  if (t->trace.fd >= 0) close(t->trace.fd);
+  if (t->lines.fd >= 0) close(t->lines.fd);
   pthread_mutex_destroy(&t->lock);
   free(t);
 }
 
-/* -- Events -- */
-
-static void begin_event(line *l, const char *category, const char *name, const char *phase,
-                        uint64_t ns) {
-  put(l, ",\n{\"name\":");
-  put_text(l, name);
-  put(l, ",\"cat\":\"%s\",\"ph\":\"%s\"", category, phase);
-  put_time(l, "ts", ns);
+void kiln_timeline_set_fn(kiln_timeline *t, kiln_event_fn fn, void *user) {
+  t->fn = fn;
+  t->user = user;
 }
 
-static void end_event(kiln_timeline *t, line *l, int count, const kiln_timeline_arg *args) {
-  KILN_ASSERT(count <= KILN_TIMELINE_ARGS);
-  if (getpid() != t->maker) return;
-  put(l, ",\"pid\":%ld,\"tid\":%ld,\"args\":{", (long)t->maker, syscall(SYS_gettid));
+/* -- Events -- */
+
+static void put_args(line *l, const char *before, int count, const kiln_timeline_arg *args) {
   for (int i = 0; i < count; i++) {
-    put(l, "%s\"%s\":", i ? "," : "", args[i].name);
+    put(l, "%s\"%s\":", i ? "," : before, args[i].name);
     if (args[i].text) {
       put_text(l, args[i].text);
     } else {
       put(l, "%lld", (long long)args[i].number);
     }
   }
-  put(l, "}}");
+}
+
+typedef struct happening {
+  kiln_event event;
+  const char *name;
+  uint64_t began_ns, took_ns;
+  bool is_span;
+  int count;
+  const kiln_timeline_arg *args;
+} happening;
+
+static void draw(kiln_timeline *t, const happening *h) {
+  line l = {0};
+  put(&l, ",\n{\"name\":");
+  put_text(&l, h->name);
+  put(&l, ",\"cat\":\"%s\",\"ph\":\"%s\"", events[h->event].name, h->is_span ? "X" : "i");
+  put_time(&l, "ts", h->began_ns);
+  if (h->is_span)
+    put_time(&l, "dur", h->took_ns);
+  else
+    put(&l, ",\"s\":\"t\"");
+  put(&l, ",\"pid\":%ld,\"tid\":%ld,\"args\":{", (long)t->maker, syscall(SYS_gettid));
+  put_args(&l, "", h->count, h->args);
+  put(&l, "}}");
   pthread_mutex_lock(&t->lock);
-  if (t->bytes < KILN_TIMELINE_BYTES) write_all(t, l);
+  write_all(&t->trace, &l);
   pthread_mutex_unlock(&t->lock);
 }
 
-void kiln_timeline_span(kiln_timeline *t, const char *category, const char *name, uint64_t began_ns,
-                        int count, const kiln_timeline_arg *args) {
-  if (!t) return;
+static void tell(kiln_timeline *t, const happening *h) {
   line l = {0};
-  begin_event(&l, category, name, "X", began_ns);
-  put_time(&l, "dur", kiln_now_ns() - began_ns);
-  end_event(t, &l, count, args);
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  put(&l, "{\"time\":%lld.%06ld,\"event\":\"%s\",\"name\":", (long long)now.tv_sec,
+      now.tv_nsec / 1000, events[h->event].name);
+  put_text(&l, h->name);
+  if (h->is_span) put(&l, ",\"took_us\":%llu", (unsigned long long)(h->took_ns / 1000));
+  put_args(&l, ",", h->count, h->args);
+  put(&l, "}");
+  if (t->fn) t->fn(t->user, l.text);
+  put(&l, "\n");
+  pthread_mutex_lock(&t->lock);
+  write_all(&t->lines, &l);
+  pthread_mutex_unlock(&t->lock);
 }
 
-void kiln_timeline_mark(kiln_timeline *t, const char *category, const char *name, int count,
+static void happens(kiln_timeline *t, const happening *h) {
+  KILN_ASSERT(h->count <= KILN_TIMELINE_ARGS);
+  const int where = events[h->event].where;
+  const bool draws = (where & KILN_IN_TRACE) && t->trace.fd >= 0;
+  const bool tells = (where & KILN_IN_LINES) && (t->lines.fd >= 0 || t->fn);
+  if (!(draws || tells) || getpid() != t->maker) return;
+  if (draws) draw(t, h);
+  if (tells) tell(t, h);
+}
+
+void kiln_timeline_span(kiln_timeline *t, kiln_event event, const char *name, uint64_t began_ns,
+                        int count, const kiln_timeline_arg *args) {
+  if (!t) return;
+  happens(t, &(happening){event, name, began_ns, kiln_now_ns() - began_ns, true, count, args});
+}
+
+void kiln_timeline_mark(kiln_timeline *t, kiln_event event, const char *name, int count,
                         const kiln_timeline_arg *args) {
   if (!t) return;
-  line l = {0};
-  begin_event(&l, category, name, "i", kiln_now_ns());
-  put(&l, ",\"s\":\"t\"");
-  end_event(t, &l, count, args);
+  happens(t, &(happening){event, name, kiln_now_ns(), 0, false, count, args});
 }

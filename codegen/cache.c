@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-void kiln__cache_init(kiln__cache *cache, kiln_mem *mem, uint64_t budget) {
-  *cache = (kiln__cache){.mem = mem, .maker = getpid(), .budget = budget};
+void kiln__cache_init(kiln__cache *cache, const kiln_env *env, uint64_t budget) {
+  *cache = (kiln__cache){.env = env, .maker = getpid(), .budget = budget};
   pthread_mutex_init(&cache->lock, NULL);
 }
 
@@ -34,7 +34,7 @@ static void remove_entry(kiln__cache *cache, kiln__cache_entry *e) {
   cache->bytes -= e->bytes;
   kiln_compiled_release(e->code);
   kiln_job_lock_deinit(&e->making);
-  kiln_mem_free(cache->mem, e, sizeof *e);
+  kiln_mem_free(cache->env->mem, e, sizeof *e);
 }
 
 static kiln_status *find_or_add(kiln__cache *cache, kiln_digest key, kiln__cache_entry **out) {
@@ -42,7 +42,7 @@ static kiln_status *find_or_add(kiln__cache *cache, kiln_digest key, kiln__cache
   if (e) {
     unlist(cache, e);
   } else {
-    e = kiln_mem_alloc_zero(cache->mem, sizeof *e);
+    e = kiln_mem_alloc_zero(cache->env->mem, sizeof *e);
     if (!e) return kiln_status_oom();
     e->key = key;
     kiln_job_lock_init(&e->making);
@@ -56,6 +56,7 @@ static kiln_status *find_or_add(kiln__cache *cache, kiln_digest key, kiln__cache
 
 /* One user less; what is over the budget goes, and an entry that nobody could fill. */
 static void settle(kiln__cache *cache, kiln__cache_entry *e, bool has_it) {
+  char name[33];
   if (has_it && e->code && !e->bytes) {
     e->bytes = sizeof *e + e->code->code_bytes + e->code->object_bytes;
     cache->bytes += e->bytes;
@@ -65,7 +66,12 @@ static void settle(kiln__cache *cache, kiln__cache_entry *e, bool has_it) {
   for (kiln__cache_entry *old = cache->oldest, *next; old && cache->bytes > cache->budget;
        old = next) {
     next = old->newer;
-    if (old->users == 0) remove_entry(cache, old);
+    if (old->users > 0) continue;
+    const kiln_timeline_arg args[] = {{"bytes", .number = (int64_t)old->bytes},
+                                      {"code_cache", .number = (int64_t)cache->budget}};
+    kiln_digest_format(old->key, name);
+    kiln_timeline_mark(cache->env->timeline, KILN_EVENT_evicted, name, 2, args);
+    remove_entry(cache, old);
   }
 }
 

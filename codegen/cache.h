@@ -26,7 +26,7 @@ typedef struct kiln__cache_entry {
 } kiln__cache_entry;
 
 typedef struct kiln__cache {
-  kiln_mem *mem;
+  const kiln_env *env;
   pid_t maker;
   pthread_mutex_t lock; /* of all but `making` and what it protects; for moments */
   uint64_t budget, bytes;
@@ -34,7 +34,7 @@ typedef struct kiln__cache {
   kiln__cache_entry *slots[KILN__CACHE_SLOTS];
 } kiln__cache;
 
-void kiln__cache_init(kiln__cache *cache, kiln_mem *mem, uint64_t budget);
+void kiln__cache_init(kiln__cache *cache, const kiln_env *env, uint64_t budget);
 void kiln__cache_deinit(kiln__cache *cache);
 /* The entry of that key, which this thread alone has until it leaves; it may fill in the code.
  * Fails when the thread's budget ends, or in a child of a fork where a thread of the parent has it.

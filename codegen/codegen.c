@@ -79,7 +79,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   codegen->apart = env->flags.compile_process;
   codegen->memory = (uint64_t)env->flags.compile_memory;
   kiln_job_lock_init(&codegen->lock);
-  kiln__cache_init(&codegen->cache, env->mem, (uint64_t)env->flags.code_cache);
+  kiln__cache_init(&codegen->cache, env, (uint64_t)env->flags.code_cache);
   kiln__object_store_init(&codegen->store, env);
   kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
   *out_codegen = codegen;
@@ -260,6 +260,10 @@ void kiln_codegen_end(kiln_codegen *codegen) {
   if (!kiln_job_lock_look(&codegen->lock)) return;
   end_idle_processes(codegen);
   kiln_job_lock_give(&codegen->lock);
+}
+
+uint64_t kiln_codegen_kept_bytes(kiln_codegen *codegen) {
+  return codegen ? __atomic_load_n(&codegen->cache.bytes, __ATOMIC_RELAXED) : 0;
 }
 
 kiln__object_store *kiln__codegen_store(kiln_codegen *codegen) { return &codegen->store; }

@@ -91,6 +91,8 @@ kiln_tuned kiln_codegen_tuned(kiln_codegen *codegen, kiln_digest kernel);
 /* `env` is borrowed and outlives the codegen and all its kernels. */
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) KILN_MUST_USE;
 void kiln_codegen_destroy(kiln_codegen *codegen);
+/* Bytes of the kernels that are kept for whoever asks again; some thread may be at it. */
+uint64_t kiln_codegen_kept_bytes(struct kiln_codegen *codegen);
 /* Around compilations that belong together: with the flag compile_process they share a process,
  * which may take `memory` bytes (0: no limit) and ends with the last of those that are under way;
  * threads that compile at the same time have one each.

@@ -233,7 +233,8 @@ static kiln_status *tell(const watch *w, const kiln_guard_desc *guard, const kil
       {"value", .text = miss.value},     {"expected", .text = miss.expected},
       {"seen", .text = miss.seen},       {"file", .text = miss.loc.file ? miss.loc.file : ""},
       {"line", .number = miss.loc.line}, {"call", .number = (int64_t)miss.call}};
-  kiln_timeline_mark(misses->env->timeline, "guard", miss.site, sizeof args / sizeof *args, args);
+  kiln_timeline_mark(misses->env->timeline, KILN_EVENT_guard, miss.site, sizeof args / sizeof *args,
+                     args);
   KILN_TRY(kiln_short_lock_take(&misses->lock, misses->maker));
   kiln_status *status = try_keep(misses, &miss);
   pthread_mutex_unlock(&misses->lock);

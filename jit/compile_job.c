@@ -195,7 +195,7 @@ kiln_status *kiln__job_run(kiln_compile_job *job, kiln_compile_step *make,
   const kiln_timeline_arg args[] = {{"depth", .number = job->depth},
                                     {"groups", .number = job->group_count}};
   if (!status) status = try_link(job, publish);
-  kiln_timeline_span(timeline, "compile", job->ex->callable.name, began, 2, args);
+  kiln_timeline_span(timeline, KILN_EVENT_compile, job->ex->callable.name, began, 2, args);
   end(job);
   return status;
 }

@@ -138,8 +138,11 @@ bool kiln_group_compile(kiln_env *env, struct kiln_codegen *codegen, kiln_group_
     return false;
   }
   const kiln_timeline_arg args[] = {{"kernel", .text = info->hash},
-                                    {"operators", .number = info->operators}};
-  if (made) kiln_timeline_span(env->timeline, "kernel", info->name, began, 2, args);
+                                    {"operators", .number = info->operators},
+                                    {"from", .text = made || !info->code    ? "codegen"
+                                                     : info->code->is_found ? "file"
+                                                                            : "memory"}};
+  if (info->code) kiln_timeline_span(env->timeline, KILN_EVENT_kernel, info->name, began, 3, args);
   KILN_LOG(&env->log, compile, 1, "%s: %u operator%s, kernel %.8s, %.2f ms", info->name,
            info->operators, kiln_plural(info->operators), info->hash,
            (double)info->compile_ns * 1e-6);

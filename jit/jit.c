@@ -157,15 +157,18 @@ bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range) {
   return told;
 }
 
-static void note_wait(kiln_jit *jit, kiln_call *call) {
+static void note_wait(kiln_jit *jit, kiln_call *call, const char *name) {
   const uint64_t ns = call->waited_ns;
   uint64_t worst = __atomic_load_n(&jit->worst_stall_ns, __ATOMIC_RELAXED);
   call->waited_ns = 0;
   while (ns > worst && !__atomic_compare_exchange_n(&jit->worst_stall_ns, &worst, ns, true,
                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
     continue;
-  if (ns > (uint64_t)jit->env.flags.max_stall_us * 1000)
-    __atomic_fetch_add(&jit->stalls, 1, __ATOMIC_RELAXED);
+  if (ns <= (uint64_t)jit->env.flags.max_stall_us * 1000) return;
+  __atomic_fetch_add(&jit->stalls, 1, __ATOMIC_RELAXED);
+  const kiln_timeline_arg args[] = {{"waited_us", .number = (int64_t)(ns / 1000)},
+                                    {"max_stall_us", .number = jit->env.flags.max_stall_us}};
+  kiln_timeline_mark(jit->env.timeline, KILN_EVENT_stall, name, 2, args);
 }
 
 kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
@@ -181,7 +184,7 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   *place = outer;
   call->epoch = outer_epoch;
   kiln_epoch_leave(&jit->epoch, ticket);
-  if (__builtin_expect(call->waited_ns != 0, 0)) note_wait(jit, call);
+  if (__builtin_expect(call->waited_ns != 0, 0)) note_wait(jit, call, callable->name);
   if (__builtin_expect(call->unserved_since != 0, 0)) {
     const uint64_t ns = kiln_now_ns() - call->unserved_since;
     __atomic_fetch_add(&jit->unserved_ns, ns, __ATOMIC_RELAXED);

@@ -82,7 +82,7 @@ static void end_trial(kiln_executor *ex, kiln_variant *v) {
   __atomic_fetch_add(&ex->jit->retired, 1, __ATOMIC_RELAXED);
   const kiln_timeline_arg args[] = {{"compiled_ns", .number = (int64_t)own.least_ns},
                                     {"interpreted_ns", .number = (int64_t)plain.least_ns}};
-  kiln_timeline_mark(ex->jit->env.timeline, "retired", ex->callable.name, 2, args);
+  kiln_timeline_mark(ex->jit->env.timeline, KILN_EVENT_retired, ex->callable.name, 2, args);
 }
 
 static const kiln_plan *plan_without_jit(const kiln_executor *ex) {

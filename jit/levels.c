@@ -27,7 +27,7 @@ static void move_to(kiln_executor *ex, kiln_executor_state state) {
   const kiln_timeline_arg args[] = {{"from", .text = kiln_executor_state_name(ex->state)},
                                     {"to", .text = kiln_executor_state_name(state)},
                                     {"level", .number = ex->level}};
-  kiln_timeline_mark(ex->jit->env.timeline, "level", ex->callable.name, 3, args);
+  kiln_timeline_mark(ex->jit->env.timeline, KILN_EVENT_level, ex->callable.name, 3, args);
   ex->state = state;
 }
 
@@ -364,6 +364,9 @@ static void note_limit(const kiln__request *q, const kiln_status *status) {
   }
   KILN_LOG(&ex->jit->env.log, compile, 1, "%s: %s%s", ex->callable.name,
            kiln_status_message(status), last ? "" : "; to be tried again");
+  const kiln_timeline_arg args[] = {{"message", .text = kiln_status_message(status)},
+                                    {"tries", .number = ex->tries}};
+  kiln_timeline_mark(ex->jit->env.timeline, KILN_EVENT_limit, ex->callable.name, 2, args);
   kiln__jit_refuse(ex, KILN_REASON_compile_budget, "");
 }
 

@@ -160,9 +160,10 @@ const tool_command tool_command_cache = {
     .usage = "kiln cache ls|verify|prune|why-miss [MODEL] [options]",
     .summary = "look at the kernels that are kept in files (KILN_CACHE_DIR)",
     .details =
-        "ls tells of each file when it was used last, and why it is not, where it is not: damaged,\n"
-        "another CPU's, or another Kiln's. verify prints what no CPU can use, and exits with 1 where\n"
-        "there is any. prune removes that, and with --bytes the longest unused. why-miss calls a\n"
+        "ls tells of each file when it was used last, and why it is not, where it is not:\n"
+        "damaged, another CPU's, or another Kiln's. verify prints what no CPU can use, and exits\n"
+        "with 1 where there is any. prune removes that, and with --bytes the longest unused. "
+        "why-miss calls a\n"
         "model and tells of each kernel whether it was found, or why not; it writes nothing.\n",
     TOOL_OPTIONS(options_table, cache_options),
     .defaults = set_defaults,

@@ -69,8 +69,8 @@ static int run(const void *options, char *const *operands) {
 
 const tool_command tool_command_list = {
     .name = "list",
-    .usage = "kiln list passes|ops|flags|channels|reasons [WORD] [--json]",
-    .summary = "list passes, operators, flags, log channels or reasons",
+    .usage = "kiln list passes|ops|flags|channels|reasons|events [WORD] [--json]",
+    .summary = "list passes, operators, flags, log channels, reasons or events",
     .details = "With WORD only rows whose name holds it.\n",
     TOOL_OPTIONS(options_table, list_options),
     .min_operands = 1,

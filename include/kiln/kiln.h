@@ -124,6 +124,9 @@ KILN_API void kiln_options_destroy(kiln_options *options);
 
 /* channel: "fusion", "guard", …; line: without a newline. May be called from several threads. */
 typedef void (*kiln_log_fn)(void *user, const char *channel, int level, const char *line);
+/* Gets an event as a line of JSON (option events). It may be called from several threads at once,
+ * some of which hold locks: it calls nothing of the library. */
+typedef void (*kiln_event_fn)(void *user, const char *json);
 /* Gets what a model prints, in pieces as Python's print gives them, newline included. */
 typedef void (*kiln_print_fn)(void *user, const char *text, size_t size);
 
@@ -132,6 +135,14 @@ KILN_API kiln_status *kiln_context_create(const kiln_options *options, kiln_cont
 KILN_API void kiln_context_release(kiln_context *context);
 /* Both before the first load; NULL: stderr for the log, standard output for prints. */
 KILN_API void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user);
+/* Before the first load: events go to `fn`, and to the file of the option `events` if there is one.
+ * NULL: to nobody. */
+KILN_API kiln_status *kiln_context_set_events(kiln_context *context, kiln_event_fn fn, void *user);
+/* What the context and its models have counted, as text for Prometheus (its exposition format
+ * 0.0.4): of each counter of kiln_counters a metric kiln_model_*, with the labels model (the path)
+ * and number (of the load). The host frees it by kiln_text_free. Any thread; some 1 us and 50 ns
+ * for each group. */
+KILN_API kiln_status *kiln_context_metrics(kiln_context *context, char **out_text);
 KILN_API void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user);
 /* Changes an option for models that are loaded later, and returns the old value, borrowed until
  * the next call of this function on the context (out_old may be NULL). */

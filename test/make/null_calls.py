@@ -16,7 +16,7 @@ VALUES = {
     'kiln_value*const*': '&the.value', 'kiln_builder*': 'the.builder', 'char*': '"forward"',
     'int64_t*': 'the.sizes', 'void*': 'the.room', 'kiln_debug_row_fn': 'on_row',
     'kiln_print_fn': 'on_print', 'kiln_log_fn': 'on_log', 'kiln_write_fn': 'on_write',
-    'kiln_done_fn': 'on_done',
+    'kiln_done_fn': 'on_done', 'kiln_event_fn': 'on_event',
     'char*const*': 'the.names',
 }
 # Where a text must be one of a few for a function to go on.

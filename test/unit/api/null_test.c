@@ -52,6 +52,7 @@ static int on_write(void *user, const void *data, size_t size) {
   (void)size;
   return 0;
 }
+static void on_event(void *user, const char *json) { (void)user, (void)json; }
 static void on_done(void *user, kiln_status *status, kiln_value *result) {
   (void)user;
   kiln_status_destroy(status);

@@ -24,7 +24,7 @@ static int setup(void **state) {
   if (fd < 0) return -1;
   close(fd);
   *state = f;
-  return kiln_timeline_create(f->path, &f->timeline) ? -1 : 0;
+  return kiln_timeline_create(f->path, "", &f->timeline) ? -1 : 0;
 }
 static int teardown(void **state) {
   fixture *f = *state;
@@ -55,9 +55,9 @@ static double number_of(const cJSON *event, const char *name) {
 static void *tell(void *timeline) {
   for (int i = 0; i < EVENTS; i++) {
     const uint64_t began = kiln_timeline_now(timeline);
-    kiln_timeline_mark(timeline, "guard", "a \"mark\"\n", 1,
+    kiln_timeline_mark(timeline, KILN_EVENT_guard, "a \"mark\"\n", 1,
                        &(kiln_timeline_arg){"i", .number = i});
-    kiln_timeline_span(timeline, "call", "a\\span", began, 1,
+    kiln_timeline_span(timeline, KILN_EVENT_call, "a\\span", began, 1,
                        &(kiln_timeline_arg){"seen", .text = "Float(2, 3)"});
   }
   return NULL;
@@ -97,8 +97,8 @@ static void long_texts_are_cut(void **state) {
   memset(quotes, '"', sizeof quotes - 1);
   kiln_timeline_arg args[6];
   for (int i = 0; i < 6; i++) args[i] = (kiln_timeline_arg){"value", .text = quotes};
-  kiln_timeline_mark(f->timeline, "guard", name, 1, args);
-  kiln_timeline_mark(f->timeline, "guard", name + 1, 6, args);
+  kiln_timeline_mark(f->timeline, KILN_EVENT_guard, name, 1, args);
+  kiln_timeline_mark(f->timeline, KILN_EVENT_guard, name + 1, 6, args);
   cJSON *events = end(f);
   assert_int_equal(cJSON_GetArraySize(events), 3);
   const size_t length = strlen(text_of(cJSON_GetArrayItem(events, 1), "name"));
@@ -110,25 +110,75 @@ static void a_child_is_silent(void **state) {
   fixture *f = *state;
   const pid_t child = fork();
   if (child == 0) {
-    kiln_timeline_mark(f->timeline, "guard", "child", 0, NULL);
+    kiln_timeline_mark(f->timeline, KILN_EVENT_guard, "child", 0, NULL);
     kiln_timeline_destroy(f->timeline);
     _exit(0);
   }
   assert_int_equal(waitpid(child, NULL, 0), child);
-  kiln_timeline_mark(f->timeline, "guard", "parent", 0, NULL);
+  kiln_timeline_mark(f->timeline, KILN_EVENT_guard, "parent", 0, NULL);
   cJSON *events = end(f);
   assert_int_equal(cJSON_GetArraySize(events), 2);
   assert_string_equal(text_of(cJSON_GetArrayItem(events, 1), "name"), "parent");
   cJSON_Delete(events);
 }
 
+/* -- Lines -- */
+
+typedef struct heard {
+  int count;
+  char last[8192];
+} heard;
+static void hear(void *user, const char *json) {
+  heard *h = user;
+  h->count++;
+  snprintf(h->last, sizeof h->last, "%s", json);
+}
+
+/* A file of lines, and a host that gets the same: what is frequent is in neither. */
+static void lines(void **state) {
+  fixture *f = *state;
+  heard h = {0};
+  char text[8192];
+  kiln_timeline_destroy(f->timeline);
+  assert_int_equal(unlink(f->path), 0);
+  assert_true(!kiln_timeline_create("", f->path, &f->timeline));
+  kiln_timeline_set_fn(f->timeline, hear, &h);
+  kiln_timeline_span(f->timeline, KILN_EVENT_call, "forward", kiln_timeline_now(f->timeline), 0,
+                     NULL);
+  assert_int_equal(h.count, 0);
+  kiln_timeline_span(f->timeline, KILN_EVENT_kernel, "a \"name\"\n", kiln_timeline_now(f->timeline),
+                     1, &(kiln_timeline_arg){"operators", .number = 7});
+  kiln_timeline_mark(f->timeline, KILN_EVENT_failed, "forward", 1,
+                     &(kiln_timeline_arg){"status", .text = "LIMIT"});
+  assert_int_equal(h.count, 2);
+  kiln_timeline_destroy(f->timeline);
+  FILE *file = fopen(f->path, "r");
+  assert_non_null(file);
+  assert_non_null(fgets(text, sizeof text, file));
+  cJSON *event = cJSON_Parse(text);
+  assert_string_equal(text_of(event, "event"), "kernel");
+  assert_string_equal(text_of(event, "name"), "a \"name\" ");
+  assert_true(number_of(event, "operators") == 7 && number_of(event, "took_us") >= 0 &&
+              number_of(event, "time") > 1.7e9);
+  cJSON_Delete(event);
+  assert_non_null(fgets(text, sizeof text, file));
+  text[strcspn(text, "\n")] = 0;
+  assert_string_equal(text, h.last);
+  event = cJSON_Parse(text);
+  assert_string_equal(text_of(event, "status"), "LIMIT");
+  assert_null(cJSON_GetObjectItem(event, "took_us"));
+  cJSON_Delete(event);
+  assert_null(fgets(text, sizeof text, file));
+  fclose(file);
+}
+
 static void no_file(void **state) {
   fixture *f = *state;
   kiln_timeline *none = NULL;
-  kiln_status *status = kiln_timeline_create("/nowhere/at/all", &none);
+  kiln_status *status = kiln_timeline_create("/nowhere/at/all", "", &none);
   assert_int_equal(kiln_status_code(status), KILN_INVALID_FILE);
   kiln_status_destroy(status);
-  kiln_timeline_span(NULL, "call", "nothing", kiln_timeline_now(NULL), 0, NULL);
+  kiln_timeline_span(NULL, KILN_EVENT_call, "nothing", kiln_timeline_now(NULL), 0, NULL);
   cJSON_Delete(end(f));
 }
 
@@ -137,6 +187,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(events_of_threads, setup, teardown),
       cmocka_unit_test_setup_teardown(long_texts_are_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(a_child_is_silent, setup, teardown),
+      cmocka_unit_test_setup_teardown(lines, setup, teardown),
       cmocka_unit_test_setup_teardown(no_file, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

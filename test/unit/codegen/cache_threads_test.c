@@ -186,7 +186,7 @@ static void waiting_ends_with_the_budget(void **state) {
   (void)state;
   fixture_open(&f);
   const size_t before = kiln_mem_bytes(f.env->mem);
-  kiln__cache_init(&cache, f.env->mem, 1000);
+  kiln__cache_init(&cache, f.env, 1000);
   assert_ok(kiln__cache_enter(&cache, key, &entry));
   assert_ok(kiln__cache_enter(&cache, (kiln_digest){1, 3}, &other)); /* it waits for nobody */
   assert_int_equal(pthread_create(&thread, NULL, wait_in_vain, &status), 0);
