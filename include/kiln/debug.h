@@ -101,8 +101,8 @@ KILN_API kiln_status *kiln_debug_instance_memory(kiln_instance *instance,
 
 /* The files: rows of name, bytes, seconds since 1970 when it was used last, instruction set, name
  * of the kernel, hash of its group ("" where the file does not say), why this process does not use
- * it, or "", and "yes" where no process of this Kiln does. Each file is read. KILN_INVALID_ARGUMENT: there is no folder; KILN_INVALID_FILE:
- * others may write to it. */
+ * it, or "", and "yes" where no process of this Kiln does. Each file is read.
+ * KILN_INVALID_ARGUMENT: there is no folder; KILN_INVALID_FILE: others may write to it. */
 KILN_API kiln_status *kiln_debug_cache(kiln_context *context, kiln_debug_row_fn row, void *user);
 /* Removes what no process of this Kiln can use, and with `bytes` not 0 the longest unused until the
  * rest have at most so many. */
