@@ -25,8 +25,8 @@ typedef struct kiln_folder_file {
 } kiln_folder_file;
 typedef KILN_VEC(kiln_folder_file) kiln_folder_files;
 
-/* The files whose names end so, the longest unused first, in `arena`; KILN_INVALID_FILE where others may write
- * to the folder. None where there is no folder. In a scope. */
+/* The files whose names end so, the longest unused first, in `arena`; KILN_INVALID_FILE where
+ * others may write to the folder. None where there is no folder. In a scope. */
 kiln_status *kiln_folder_list(const char *folder, const char *suffix, kiln_arena *arena,
                               kiln_folder_files *out_files) KILN_MUST_USE;
 /* False: it is still there, if it was. */

@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/thread.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +29,10 @@ struct kiln_job_queue {
   double most;                 /* of them at a time */
   uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
+  void (*idle)(void *user);    /* or NULL; with */
+  void *idle_user;
+  int idle_seconds;
+  bool idles; /* it runs */
 };
 
 /* -- The thread -- */
@@ -120,6 +125,32 @@ static kiln_queued_job *take_best(kiln_job_queue *q) {
   return job;
 }
 
+static void run_idle(kiln_job_queue *q) {
+  void (*idle)(void *user) = q->idle;
+  void *user = q->idle_user;
+  q->idles = true;
+  pthread_mutex_unlock(&q->lock);
+  idle(user);
+  pthread_mutex_lock(&q->lock);
+  q->idles = false;
+  pthread_cond_broadcast(&q->ended);
+}
+
+/* Under the lock, until there is one, or the queue ends. */
+static void wait_for_job(kiln_job_queue *q) {
+  const int64_t ns = (int64_t)q->idle_seconds * SECOND_NS;
+  const struct timespec until = kiln__moment_in(CLOCK_MONOTONIC, ns);
+  bool over = !q->idle;
+  while (!q->first && !q->ending) {
+    if (over) {
+      pthread_cond_wait(&q->came, &q->lock);
+    } else if (pthread_cond_timedwait(&q->came, &q->lock, &until) == ETIMEDOUT) {
+      over = true;
+      if (q->idle && !q->first && !q->ending) run_idle(q);
+    }
+  }
+}
+
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
@@ -128,7 +159,7 @@ static void *run_jobs(void *arg) {
   kiln__this_thread.jobs = q;
   pthread_mutex_lock(&q->lock);
   for (;;) {
-    while (!q->first && !q->ending) pthread_cond_wait(&q->came, &q->lock);
+    wait_for_job(q);
     if (!q->first) break;
     kiln_queued_job *job = take_best(q);
     q->running = job->owner;
@@ -212,6 +243,7 @@ static bool adopt(kiln_job_queue *q) {
   q->started = q->ending = false;
   if (q->running) q->running->jobs--;
   q->running = NULL;
+  q->idles = false;
   __atomic_store_n(&q->maker, own, __ATOMIC_RELEASE);
   return true;
 }
@@ -223,6 +255,16 @@ void kiln_job_queue_enter(kiln_job_queue *q, kiln_job_owner *owner) {
   pthread_mutex_lock(&q->lock);
   owner->next = q->owners;
   q->owners = owner;
+  pthread_mutex_unlock(&q->lock);
+}
+
+void kiln_job_queue_set_idle(kiln_job_queue *q, int seconds, void (*idle)(void *user), void *user) {
+  if (!adopt(q)) return;
+  pthread_mutex_lock(&q->lock);
+  while (q->idles) pthread_cond_wait(&q->ended, &q->lock);
+  q->idle = seconds > 0 ? idle : NULL;
+  q->idle_user = user;
+  q->idle_seconds = seconds;
   pthread_mutex_unlock(&q->lock);
 }
 

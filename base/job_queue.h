@@ -60,6 +60,10 @@ bool kiln_job_queue_add(kiln_job_queue *queue, kiln_queued_job *job);
 /* For the last time. Returns when no job of the owner's runs, and none waits: those were dropped.
  * Whoever wants the running one to end soon cancels it before. */
 void kiln_job_queue_leave(kiln_job_queue *queue, kiln_job_owner *owner);
+/* `idle` (NULL: none) is called on the thread when no job has come for so long, once behind the
+ * last of them. When this returns, the one before it is not called any more. */
+void kiln_job_queue_set_idle(kiln_job_queue *queue, int seconds, void (*idle)(void *user),
+                             void *user);
 /* In jobs, between steps of some 10 us: sleeps where calls need the processor and the thread has
  * had its share. Elsewhere nothing. */
 void kiln_job_breathe(void);

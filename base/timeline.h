@@ -29,6 +29,7 @@ enum { KILN_TIMELINE_BYTES = 1 << 30, KILN_TIMELINE_ARGS = 6 };
   X(level, ALL, "A method or region went to another state: the next level begins, or is compiled") \
   X(compile, ALL, "A plan was made")                                                               \
   X(kernel, ALL, "A group's kernel was compiled, or found")                                        \
+  X(llvm, ALL, "LLVM was opened, or unloaded")                                                     \
   X(guard, ALL, "A guard failed: what it expected and what came")                                  \
   X(retired, ALL, "A specialised plan was slower than the interpreter, which serves now")          \
   X(evicted, ALL, "A kernel that nobody had used for long went, for lack of room")                 \

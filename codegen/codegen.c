@@ -60,6 +60,24 @@ typedef struct code {
   kiln__gdb_entry *gdb; /* NULL: no debugger is told */
 } code;
 
+/* Of workers that nobody has; the library goes with the last, if it can. */
+static void unload_llvm(void *user) {
+  kiln_codegen *codegen = user;
+  if (!kiln_job_lock_look(&codegen->lock)) return;
+  bool any = false;
+  for (worker *w = codegen->workers; w; w = w->next) {
+    if (w->holder || !kiln__llvm_backend_unloads(w->llvm)) {
+      any = any || w->llvm;
+      continue;
+    }
+    kiln__llvm_backend_destroy(w->llvm);
+    w->llvm = NULL;
+    kiln_timeline_mark(codegen->env->timeline, KILN_EVENT_llvm, "unloaded", 0, NULL);
+  }
+  __atomic_store_n(&codegen->open, any, __ATOMIC_RELAXED);
+  kiln_job_lock_give(&codegen->lock);
+}
+
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   kiln_machine machine;
   KILN_TRY(kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine));
@@ -82,6 +100,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   kiln__cache_init(&codegen->cache, env, (uint64_t)env->flags.code_cache);
   kiln__object_store_init(&codegen->store, env);
   kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
+  kiln_job_queue_set_idle(env->jobs, (int)env->flags.llvm_idle_s, unload_llvm, codegen);
   *out_codegen = codegen;
   return NULL;
 }
@@ -89,6 +108,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
 void kiln_codegen_destroy(kiln_codegen *codegen) {
   if (!codegen) return;
   kiln_mem *mem = codegen->env->mem;
+  kiln_job_queue_set_idle(codegen->env->jobs, 0, NULL, NULL);
   kiln__cache_deinit(&codegen->cache);
   kiln__tuner_deinit(&codegen->tuner);
   kiln__object_store_deinit(&codegen->store);
@@ -143,7 +163,10 @@ static kiln_status *find_worker(kiln_codegen *codegen, worker **out_worker) {
 
 static kiln_status *open_llvm(kiln_codegen *codegen, worker *w) {
   if (codegen->apart || w->llvm) return NULL;
+  kiln_timeline *timeline = codegen->env->timeline;
+  const uint64_t began = kiln_timeline_now(timeline);
   KILN_TRY(kiln__llvm_backend_create(codegen->env, codegen->env->isa, &codegen->broken, &w->llvm));
+  kiln_timeline_span(timeline, KILN_EVENT_llvm, "opened", began, 0, NULL);
   __atomic_store_n(&codegen->open, true, __ATOMIC_RELAXED);
   return NULL;
 }

@@ -204,6 +204,17 @@ static kiln_status *find_target(const kiln__llvm *ll, const machine *m, LLVMTarg
   return status;
 }
 
+/* Another library may come to lie where it lay. A thread of a fork's parent may have the lock: then
+ * the library stays. */
+static void close_library(kiln__llvm *ll) {
+  if (!ll->unloads || !kiln_job_lock_look(&registering)) return;
+  const void *library = ll->library;
+  const bool gone = kiln__llvm_close(ll);
+  for (int i = 0; gone && i < 2; i++)
+    if (registered[i] == library) registered[i] = NULL;
+  kiln_job_lock_give(&registering);
+}
+
 static kiln_status *make_machine(const kiln__llvm *ll, machine *m) {
   LLVMTargetRef target;
   if (m->llvm) return NULL;
@@ -348,11 +359,16 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
   return NULL;
 }
 
+bool kiln__llvm_backend_unloads(const kiln__llvm_backend *backend) {
+  return backend && backend->llvm.unloads && !is_broken(backend);
+}
+
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) {
   if (!backend) return;
   if (!is_broken(backend) && kiln__llvm_enter()) {
     end_machine(&backend->llvm, &backend->cpu);
     end_machine(&backend->llvm, &backend->gpu);
+    close_library(&backend->llvm);
     kiln__llvm_leave();
   }
   kiln_mem_free(backend->mem, backend, sizeof *backend);

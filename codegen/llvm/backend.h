@@ -24,6 +24,8 @@ static inline int kiln__llvm_width(kiln__llvm_product product) {
 kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken,
                                        kiln__llvm_backend **out_backend) KILN_MUST_USE;
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend);
+/* Whether it takes its library along, if it was the last. False for NULL. */
+bool kiln__llvm_backend_unloads(const kiln__llvm_backend *backend);
 /* One thread at a time, another backend's at the same. The product's bytes are from env->mem,
  * *out_size of them (text is not terminated). KILN_INTERNAL when LLVM refuses; KILN_UNSUPPORTED
  * where there is no PTX, of this libLLVM or of this kernel. */

@@ -10,19 +10,38 @@
 #define KILN_LLVM_LIBDIR "/usr/lib/llvm-19/lib"
 #endif
 
+/* Beside the library, or the program, that this code is in; false: nobody knows where. */
+static bool find_own(char *path, size_t capacity) {
+  Dl_info own;
+  if (!dladdr((void *)(uintptr_t)kiln__llvm_open, &own) || !own.dli_fname) return false;
+  const char *slash = strrchr(own.dli_fname, '/');
+  if (!slash) return false;
+  const int len =
+      snprintf(path, capacity, "%.*s/libkiln-llvm.so", (int)(slash - own.dli_fname), own.dli_fname);
+  return len > 0 && (size_t)len < capacity;
+}
+
 kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
-  const char *const names[] = {*path ? path : "libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
-                               KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
-                               KILN_LLVM_LIBDIR "/libLLVM-19.so"};
+  char own[sizeof out_llvm->path];
+  const char *const systems[] = {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
+                                 KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
+                                 KILN_LLVM_LIBDIR "/libLLVM-19.so"};
+  const char *names[2 + sizeof systems / sizeof *systems];
+  size_t count = 0;
   memset(out_llvm, 0, sizeof *out_llvm);
-  const size_t count = *path ? 1 : sizeof names / sizeof *names;
+  if (*path) names[count++] = path;
+  if (!*path && find_own(own, sizeof own)) names[count++] = own;
+  if (!*path) names[count++] = KILN_LIBDIR "/libkiln-llvm.so";
+  for (size_t i = 0; !*path && i < sizeof systems / sizeof *systems; i++)
+    names[count++] = systems[i];
   for (size_t i = 0; i < count && !out_llvm->library; i++) {
     out_llvm->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     snprintf(out_llvm->path, sizeof out_llvm->path, "%s", names[i]);
   }
   if (!out_llvm->library)
-    return KILN_ERROR(KILN_UNSUPPORTED, "libLLVM 19 (%s) could not be loaded: %s", names[0],
-                      dlerror());
+    return KILN_ERROR(KILN_UNSUPPORTED, "libLLVM 19 (%s) could not be loaded: %s",
+                      *path ? path : systems[0], dlerror());
+  out_llvm->unloads = dlsym(out_llvm->library, "kiln_llvm_unloads") != NULL;
   struct {
     const char *name;
     size_t offset;
@@ -46,6 +65,16 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
     return KILN_ERROR(KILN_UNSUPPORTED, "%s is LLVM %u, not %d", out_llvm->path, major,
                       LLVM_VERSION_MAJOR);
   return NULL;
+}
+
+bool kiln__llvm_close(kiln__llvm *llvm) {
+  void *library = llvm->library;
+  llvm->library = NULL;
+  if (!library || !llvm->unloads) return false;
+  dlclose(library);
+  library = dlopen(llvm->path, RTLD_NOW | RTLD_NOLOAD); /* another context's? */
+  if (library) dlclose(library);
+  return !library;
 }
 
 #ifdef __SANITIZE_THREAD__

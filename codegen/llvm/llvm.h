@@ -24,13 +24,15 @@ typedef struct kiln__llvm {
 #undef KILN_LLVM_OPTIONAL
 #undef KILN_LLVM
   void *library;
-  char path[256];
+  char path[512];
+  bool unloads; /* it is Kiln's own (build-aux/slim_llvm); the system's stays in memory */
 } kiln__llvm;
 
-/* Opens libLLVM 19, at `path` or ("") where systems have it, and finds all functions.
- * KILN_UNSUPPORTED says what was tried. */
+/* Opens libLLVM 19, at `path`, or ("") Kiln's own beside this library, else where systems have it,
+ * and finds all functions. KILN_UNSUPPORTED says what was tried. */
 kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) KILN_MUST_USE;
-/* The library stays in memory: unloading LLVM is not supported by it. */
+/* For the last time. True: it is in memory no more, as it unloads and nobody else has it. */
+bool kiln__llvm_close(kiln__llvm *llvm);
 
 /* Runs body(arg); a fatal error inside LLVM ends it and gives KILN_INTERNAL (what LLVM had
  * allocated is then lost, and the caller should not use LLVM again). */

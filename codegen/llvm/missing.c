@@ -9,6 +9,10 @@ kiln_status *kiln__llvm_backend_create(kiln_env *env, kiln_isa isa, bool *broken
                                       "clang 19 were missing)");
 }
 void kiln__llvm_backend_destroy(kiln__llvm_backend *backend) { (void)backend; }
+bool kiln__llvm_backend_unloads(const kiln__llvm_backend *backend) {
+  (void)backend;
+  return false;
+}
 kiln_status *kiln__llvm_backend_compile(kiln__llvm_backend *backend, const kiln_loop_flat *kernel,
                                         const char *name, kiln__llvm_product product,
                                         void **out_bytes, size_t *out_size) {
