@@ -153,6 +153,7 @@ kiln_status *kiln_pending_wait(kiln_pending *p, int64_t time_ms, kiln_value **ou
   if (out_result) *out_result = NULL;
   if (p->process != getpid())
     return KILN_ERROR(KILN_UNSUPPORTED, "%s() runs in the parent of this process", p->method->name);
+  kiln_value *result = NULL;
   pthread_mutex_lock(&p->lock);
   wait_until(p, time_ms);
   kiln_status *status = p->status;
@@ -164,11 +165,15 @@ kiln_status *kiln_pending_wait(kiln_pending *p, int64_t time_ms, kiln_value **ou
       status =
           KILN_ERROR(KILN_INVALID_ARGUMENT, "the result of %s() was taken before", p->method->name);
   } else {
-    if (out_result) *out_result = p->result;
-    if (out_result) p->result = NULL;
+    result = p->result;
+    p->result = NULL;
     p->status = NULL;
     p->is_taken = true;
   }
   pthread_mutex_unlock(&p->lock);
+  if (out_result)
+    *out_result = result;
+  else
+    kiln_value_destroy(result); /* now: it may be an output, which is to be alone */
   return status;
 }
