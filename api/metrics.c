@@ -5,7 +5,7 @@
 
 #include "api/internal.h"
 #include "codegen/codegen.h"
-#include "frontend/torchscript/torchscript.h"
+#include "runtime/pack.h"
 
 /* X(field of kiln_counters, name, type, what one of it is in the unit of the name, help) */
 #define MODEL_METRICS(X)                                                                         \
@@ -23,14 +23,21 @@
   X(jobs, "jobs_total", counter, 1, "Compile jobs beside calls")                                 \
   X(stalls, "stalls_total", counter, 1, "Calls that waited for the JIT beyond max_stall_us")     \
   X(worst_stall_ns, "worst_stall_seconds", gauge, 1e-9, "The longest such wait")                 \
-  X(retired, "retired_total", counter, 1, "Specialised plans slower than the interpreter")
+  X(retired, "retired_total", counter, 1, "Specialised plans slower than the interpreter")       \
+  X(plan_bytes, "plan_bytes", gauge, 1, "Plans, and what is known of how they were made")        \
+  X(code_bytes, "code_bytes", gauge, 1, "Kernels: machine code, and the objects it is from")
 
 /* X(expression of `context`, name, help) */
-#define CONTEXT_METRICS(X)                                                              \
-  X(kiln_context_bytes(context), "memory_bytes", "Memory that the context holds")       \
-  X(kiln_context_peak_bytes(context), "memory_peak_bytes", "The most that it has held") \
-  X(kiln_context_mapped_bytes(context), "mapped_bytes", "Mapped files of its models")   \
-  X(kiln_codegen_kept_bytes(context->codegen), "kept_kernel_bytes", "Kernels that it keeps")
+#define CONTEXT_METRICS(X)                                                                   \
+  X(kiln_context_bytes(context), "memory_bytes", "Memory that the context holds")            \
+  X(kiln_context_peak_bytes(context), "memory_peak_bytes", "The most that it has held")      \
+  X(kiln_context_mapped_bytes(context), "mapped_bytes", "Mapped files of its models")        \
+  X(kiln_codegen_kept_bytes(context->codegen), "kept_kernel_bytes", "Kernels that it keeps") \
+  X(packed_bytes(context), "packed_bytes", "Weights in the order that kernels want")
+
+static uint64_t packed_bytes(const kiln_context *context) {
+  return context->codegen ? kiln_pack_store_bytes(kiln_codegen_packs(context->codegen)) : 0;
+}
 
 /* A label's value. */
 static void put_label(kiln_text *text, const char *value) {

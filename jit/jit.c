@@ -202,7 +202,15 @@ static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counte
   c->guard_misses += kiln_counter_sum(&jit->book, guard->misses);
 }
 
+static uint64_t count_kept(const kiln_jit *jit) {
+  uint64_t bytes = kiln_arena_bytes(jit->arena);
+  for (const kiln_kept_arena *kept = jit->kept; kept; kept = kept->next)
+    bytes += kiln_arena_bytes(kept->arena);
+  return bytes;
+}
+
 static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c) {
+  if (v->plan) c->plan_bytes += kiln_arena_bytes(v->plan->arena);
   if (v->profile) c->profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
   const kiln_plan *plan = v->plan;
   for (int i = 0; plan && i < plan->guard_count; i++) count_guard(jit, &plan->guards[i], c);
@@ -229,10 +237,12 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
       c->compiled_runs += kiln_counter_sum(&jit->book, ex->slots.data[i]->runs);
   }
   c->profiled_runs += jit->gone.profiled_runs;
+  c->plan_bytes += count_kept(jit);
   c->groups = jit->gone.groups;
   for (const kiln_group_info *g = jit->groups.first; g; g = g->next) {
     const bool ran = kiln_counter_sum(&jit->book, g->runs) > g->before.runs;
     c->groups++;
+    if (g->code) c->code_bytes += g->code->code_bytes + g->code->object_bytes;
     c->groups_never_run +=
         !ran && (!g->code || kiln_counter_sum(&jit->book, g->hits) > g->before.hits);
   }

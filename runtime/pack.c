@@ -296,7 +296,7 @@ struct kiln_pack_store {
   kiln_mem *mem;
   pthread_mutex_t lock;
   pid_t maker;
-  uint64_t made; /* atomic */
+  uint64_t made, bytes; /* atomic: all that were made; of those that there are */
   kiln__packed *buckets[BUCKETS];
 };
 
@@ -320,11 +320,16 @@ uint64_t kiln__pack_store_made(const kiln_pack_store *store) {
   return __atomic_load_n(&store->made, __ATOMIC_RELAXED);
 }
 
+uint64_t kiln_pack_store_bytes(const kiln_pack_store *store) {
+  return __atomic_load_n(&store->bytes, __ATOMIC_RELAXED);
+}
+
 static kiln__packed **bucket_of(kiln_pack_store *store, const void *from) {
   return &store->buckets[((uintptr_t)from >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
 }
 
 static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
+  __atomic_fetch_sub(&store->bytes, p->bytes, __ATOMIC_RELAXED);
   kiln_cache_free_mem(store->mem, p->copy, p->bytes);
   kiln_memory_release(&p->from);
   kiln_mem_free(store->mem, p, sizeof *p);
@@ -375,6 +380,7 @@ static kiln_status *make(const kiln_call *call, kiln_pack_store *store,
     kiln_mem_free(store->mem, p, sizeof *p);
     return kiln_status_oom();
   }
+  __atomic_fetch_add(&store->bytes, bytes, __ATOMIC_RELAXED);
   p->from = kiln_memory_hold(t);
   kiln_status *status = fill(call, pack, p->from.data, p->copy);
   if (status) {

@@ -29,6 +29,7 @@ void kiln_pack_copy(const kiln_kernel_pack *pack, const void *from, void *to);
 typedef struct kiln_pack_store kiln_pack_store;
 kiln_status *kiln_pack_store_create(kiln_mem *mem, kiln_pack_store **out_store) KILN_MUST_USE;
 void kiln_pack_store_destroy(kiln_pack_store *store);
+uint64_t kiln_pack_store_bytes(const kiln_pack_store *store);
 /* For tests: how many copies were made. */
 uint64_t kiln__pack_store_made(const kiln_pack_store *store);
 

@@ -167,6 +167,8 @@ cJSON *tool_json_counters(const kiln_counters *c) {
   cJSON_AddItemToObject(json, "jobs", tool_json_int((int64_t)c->jobs));
   cJSON_AddItemToObject(json, "stalls", tool_json_int((int64_t)c->stalls));
   cJSON_AddNumberToObject(json, "worst_stall_ms", (double)c->worst_stall_ns * 1e-6);
+  cJSON_AddItemToObject(json, "plan_bytes", tool_json_int((int64_t)c->plan_bytes));
+  cJSON_AddItemToObject(json, "code_bytes", tool_json_int((int64_t)c->code_bytes));
   cJSON_AddItemToObject(json, "retired", tool_json_int((int64_t)c->retired));
   return json;
 }

@@ -300,6 +300,9 @@ typedef struct kiln_counters {
   uint64_t worst_stall_ns;   /* the longest such wait of a call, within the option or not */
   uint64_t retired;          /* specialised plans that were slower than the interpreter, which
                               * serves in their place (option compile=async) */
+  uint64_t plan_bytes;       /* of plans, and of what is known of how they were made */
+  uint64_t code_bytes;       /* of kernels: machine code, and the objects that it is from; models of
+                              * a context share those of equal groups, and each counts them */
 } kiln_counters;
 KILN_API void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
                                         size_t struct_size);

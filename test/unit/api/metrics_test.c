@@ -48,6 +48,8 @@ static void all_models_are_told(void **state) {
   const double seconds = metric(s.context, time);
   assert_true(seconds > 0 && seconds < 60);
   assert_true(metric(s.context, "kiln_kept_kernel_bytes") > 0);
+  const char *bytes = "kiln_model_code_bytes{model=\"" CASE "model.pt\",number=\"1\"}";
+  assert_true(metric(s.context, bytes) > 0);
   kiln_instance_release(s.instance);
   kiln_model_release(s.model);
   assert_true(metric(s.context, first) == -1);
