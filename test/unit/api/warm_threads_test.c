@@ -25,6 +25,9 @@ static int remove_folder(void **state) {
   return rmdir(folder);
 }
 
+/* What calls have spent until a level pays: few do so here, so nothing, or for ever. */
+static const char *compile_after = "0";
+
 static subject open_with(const char *compile, const char *profile) {
   kiln_options *options = NULL;
   subject s = {0};
@@ -34,6 +37,7 @@ static subject open_with(const char *compile, const char *profile) {
   assert_ok(kiln_options_set(options, "log", "warn=0"));
   assert_ok(kiln_options_set(options, "compile", compile));
   assert_ok(kiln_options_set(options, "max_stall_us", "1000000"));
+  assert_ok(kiln_options_set(options, "compile_after", compile_after));
   if (profile) assert_ok(kiln_options_set(options, "profile", profile));
   assert_ok(kiln_context_create(options, &s.context));
   kiln_options_destroy(options);
@@ -88,6 +92,7 @@ static void warm_up(const subject *s) {
 static void warmed_up_models_are_fast_at_once(void **state) {
   static const char *const ways[] = {"sync", "async"};
   (void)state;
+  compile_after = "100000";
   for (int i = 0; i < 2; i++) {
     subject s = open_with(ways[i], NULL);
     warm_up(&s);
@@ -99,6 +104,7 @@ static void warmed_up_models_are_fast_at_once(void **state) {
     assert_int_equal(counters(&s).stalls, 0);
     close_subject(&s);
   }
+  compile_after = "0";
 }
 
 static void warming_up_complains_as_calls_do(void **state) {
@@ -147,6 +153,7 @@ static uint64_t packed(const subject *s) {
 static void weights_are_packed_by_jobs(void **state) {
   subject s = {.context = context_with("compile", "async")};
   (void)state;
+  assert_ok(kiln_context_set(s.context, "compile_after", "0", NULL));
   load_subject(&s, TEST_DATA "/own/layouts/model.pt");
   for (int i = 0; i < 2; i++) {
     convolve(&s);
@@ -206,6 +213,48 @@ static void calls_meet_starts(void **state) {
   }
 }
 
+/* Only this, and nothing is lost. */
+static bool is_fine(kiln_status *status) {
+  const kiln_code code = kiln_status_code(status);
+  if (code) assert_int_equal(code, KILN_OUT_OF_MEMORY);
+  kiln_status_destroy(status);
+  return !code;
+}
+
+/* Memory that runs out, at each request in turn, while a model is loaded, started from a profile
+ * beside its calls, prepared and called: right answers, or a status; and behind it all is well. */
+static void memory_runs_out_at_the_start(void **state) {
+  (void)state;
+  subject s = open_with("async", NULL);
+  kiln_mem *mem = s.context->env->mem;
+  bool failed = true;
+  for (uint64_t n = 1; failed; n += n < 256 ? 1 : 5) {
+    kiln_value *inputs = read_value(&s, "inputs"), *x = NULL, *result = NULL;
+    assert_ok(kiln_value_item(inputs, 0, &x));
+    kiln_instance_release(s.instance);
+    kiln_model_release(s.model);
+    s.instance = NULL;
+    s.model = NULL;
+    (void)kiln_mem_fail_at(mem, n);
+    if (is_fine(kiln_model_load(s.context, CASE "model.pt", NULL, &s.model)) &&
+        is_fine(kiln_model_load_profile(s.model, path)) &&
+        is_fine(kiln_instance_create(s.model, &s.instance))) {
+      for (int i = 0; i < 4; i++) {
+        (void)is_fine(kiln_instance_call(s.instance, "forward", &x, 1, NULL, &result));
+        kiln_value_destroy(result);
+        assert_ok(kiln_model_wait_idle(s.model, NULL));
+      }
+    }
+    failed = kiln_mem_fail_at(mem, 0) >= n;
+    if (!s.model) assert_ok(kiln_model_load(s.context, CASE "model.pt", NULL, &s.model));
+    if (!s.instance) assert_ok(kiln_instance_create(s.model, &s.instance));
+    call(&s);
+    kiln_value_destroy(x);
+    kiln_value_destroy(inputs);
+  }
+  close_subject(&s);
+}
+
 static void the_option_does_both(void **state) {
   (void)state;
   unlink(path);
@@ -245,6 +294,7 @@ int main(void) {
       cmocka_unit_test(weights_are_packed_by_jobs),
       cmocka_unit_test(profiles_start_models),
       cmocka_unit_test(calls_meet_starts),
+      cmocka_unit_test(memory_runs_out_at_the_start),
       cmocka_unit_test(the_option_does_both),
       cmocka_unit_test(what_is_no_profile),
   };
