@@ -190,6 +190,14 @@ void kiln_context_set_pool(kiln_context *context, kiln_pool *pool) {
   context->env->pool = pool;
 }
 
+kiln_status *kiln_context_set_jobs(kiln_context *context, const kiln_host_jobs *jobs) {
+  KILN_NEEDS(context && jobs);
+  kiln_host_jobs own;
+  KILN_ABI_READ(kiln_host_jobs, jobs, &own);
+  if (!own.submit) return KILN_ERROR(KILN_INVALID_ARGUMENT, "jobs need the function submit");
+  return kiln_job_queue_set_host(context->env->jobs, &own);
+}
+
 int kiln_context_threads(const kiln_context *context) {
   if (!context) return 0;
   return kiln_pool_threads(context->env->pool);

@@ -8,12 +8,20 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { TURN_NS = 100000 };
 enum { POLL_NS = 5000000, SECOND_NS = 1000000000, ADOPTING = -1 };
+
+/* Between the queue and who of the host comes. */
+typedef struct gate {
+  int refs;              /* atomic: the queue's, and of each that was handed over */
+  pthread_mutex_t lock;  /* of one job at a time */
+  kiln_job_queue *queue; /* NULL: it has gone */
+} gate;
 
 struct kiln_job_queue {
   kiln_mem *mem;
@@ -23,6 +31,8 @@ struct kiln_job_queue {
   pthread_cond_t came, ended;
   pthread_t thread;
   bool started, ending;
+  kiln_host_jobs host; /* with a gate: runs the jobs */
+  gate *gate;          /* NULL: the thread does */
   kiln_job_owner *owners;
   kiln_queued_job *first, *last;
   cpu_set_t processors;        /* that the thread may use */
@@ -151,26 +161,36 @@ static void wait_for_job(kiln_job_queue *q) {
   }
 }
 
+/* Leaves the lock. */
+static kiln_queued_job *begin_job(kiln_job_queue *q) {
+  kiln_queued_job *job = take_best(q);
+  q->running = job->owner;
+  pthread_mutex_unlock(&q->lock);
+  return job;
+}
+/* Takes it. */
+static void end_job(kiln_job_queue *q) {
+  pthread_mutex_lock(&q->lock);
+  q->running->jobs--;
+  q->running = NULL;
+  pthread_cond_broadcast(&q->ended);
+}
+
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
   find_processors(q);
-  kiln_mem_count_aside();
+  (void)kiln_mem_count_aside(true);
   kiln__this_thread.jobs = q;
   pthread_mutex_lock(&q->lock);
   for (;;) {
     wait_for_job(q);
     if (!q->first) break;
-    kiln_queued_job *job = take_best(q);
-    q->running = job->owner;
-    pthread_mutex_unlock(&q->lock);
+    kiln_queued_job *job = begin_job(q);
     keep_away(q, job->cpu);
     begin_turn(q);
     job->run(job); /* it may be added anew from here on, or be gone when this returns */
-    pthread_mutex_lock(&q->lock);
-    q->running->jobs--;
-    q->running = NULL;
-    pthread_cond_broadcast(&q->ended);
+    end_job(q);
   }
   pthread_mutex_unlock(&q->lock);
   return NULL;
@@ -179,6 +199,46 @@ static void *run_jobs(void *arg) {
 static bool start(kiln_job_queue *q) {
   q->started = kiln__thread_start(&q->thread, run_jobs, q) == 0;
   return q->started;
+}
+
+/* -- The host -- */
+
+static void release_gate(gate *g) {
+  if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL)) return;
+  pthread_mutex_destroy(&g->lock);
+  free(g);
+}
+
+/* At the gate: one job, if there is one. */
+static void run_one(kiln_job_queue *q) {
+  pthread_mutex_lock(&q->lock);
+  if (q->first) {
+    kiln_queued_job *job = begin_job(q);
+    const bool was = kiln_mem_count_aside(true);
+    job->run(job);
+    kiln_mem_count_aside(was);
+    end_job(q);
+  }
+  pthread_mutex_unlock(&q->lock);
+}
+
+static void come_to(void *data) {
+  gate *g = data;
+  pthread_mutex_lock(&g->lock);
+  if (g->queue) run_one(g->queue);
+  pthread_mutex_unlock(&g->lock);
+  release_gate(g);
+}
+
+kiln_status *kiln_job_queue_set_host(kiln_job_queue *q, const kiln_host_jobs *host) {
+  gate *g = q->gate ? q->gate : calloc(1, sizeof *g);
+  if (!g) return kiln_status_oom();
+  q->host = *host;
+  if (q->gate) return NULL;
+  *g = (gate){.refs = 1, .queue = q};
+  pthread_mutex_init(&g->lock, NULL);
+  q->gate = g;
+  return NULL;
 }
 
 /* -- Making and ending -- */
@@ -214,6 +274,12 @@ void kiln_job_queue_destroy(kiln_job_queue *q) {
     pthread_mutex_unlock(&q->lock);
     pthread_join(q->thread, NULL);
   }
+  if (own && q->gate) {
+    pthread_mutex_lock(&q->gate->lock);
+    q->gate->queue = NULL;
+    pthread_mutex_unlock(&q->gate->lock);
+    release_gate(q->gate);
+  }
   if (own) { /* a parent's may be in use in the child's copy of the memory */
     pthread_cond_destroy(&q->came);
     pthread_cond_destroy(&q->ended);
@@ -244,6 +310,7 @@ static bool adopt(kiln_job_queue *q) {
   if (q->running) q->running->jobs--;
   q->running = NULL;
   q->idles = false;
+  q->gate = NULL; /* the host's threads may have stayed with the parent too */
   __atomic_store_n(&q->maker, own, __ATOMIC_RELEASE);
   return true;
 }
@@ -281,7 +348,8 @@ static bool lock_soon(kiln_job_queue *q) {
 
 bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
   if (!adopt(q) || !lock_soon(q)) return false;
-  const bool taken = q->started || start(q);
+  gate *g = q->gate;
+  const bool taken = g || q->started || start(q);
   if (taken) {
     job->next = NULL;
     job->cpu = sched_getcpu();
@@ -291,7 +359,18 @@ bool kiln_job_queue_add(kiln_job_queue *q, kiln_queued_job *job) {
     pthread_cond_signal(&q->came);
   }
   pthread_mutex_unlock(&q->lock);
+  if (g) {
+    __atomic_add_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+    q->host.submit(q->host.user, come_to, g);
+  }
   return taken;
+}
+
+/* Who waits for the host's threads helps them; without the lock. */
+static void help(kiln_job_queue *q) {
+  if (pthread_mutex_trylock(&q->gate->lock) != 0) return;
+  run_one(q);
+  pthread_mutex_unlock(&q->gate->lock);
 }
 
 static void wait_a_moment(kiln_job_queue *q) {
@@ -333,9 +412,15 @@ kiln_status *kiln_job_queue_wait(kiln_job_queue *q, kiln_job_owner *owner,
   if (!adopt(q)) return NULL;
   pthread_mutex_lock(&q->lock);
   while (!status && owner->jobs > 0) {
-    if (kiln_budget_may_end(budget)) {
+    if (q->gate && q->first) {
+      pthread_mutex_unlock(&q->lock);
+      help(q);
+      pthread_mutex_lock(&q->lock);
+    }
+    if (owner->jobs == 0) break;
+    if (kiln_budget_may_end(budget) || q->gate) {
       wait_a_moment(q);
-      status = kiln_budget_check(budget, 0);
+      if (budget) status = kiln_budget_check(budget, 0);
     } else {
       pthread_cond_wait(&q->ended, &q->lock);
     }

@@ -17,6 +17,11 @@
  * away from the one of the call that asked for it: the system may leave both on one for some time,
  * and a tick is long for that call too.
  *
+ * A host may run the jobs instead: each that is added is handed to it, and one is run whenever it
+ * comes back, in the same order, one at a time; as fast as that thread is, without turns. It may
+ * come when there is nothing left, or after the queue has gone, and finds that out at a gate. Who
+ * waits for jobs then runs them.
+ *
  * fork(): the queue's thread stays with the parent. In the child the first job that is added starts
  * a thread for those that wait; the job that ran when the process was forked runs in the parent
  * alone. */
@@ -50,6 +55,9 @@ typedef struct kiln_job_queue kiln_job_queue;
  * `threads`: those of a call. */
 kiln_status *kiln_job_queue_create(kiln_mem *mem, int share, int threads,
                                    kiln_job_queue **out_queue) KILN_MUST_USE;
+/* Before the first job: those to come are the host's. */
+kiln_status *kiln_job_queue_set_host(kiln_job_queue *queue,
+                                     const kiln_host_jobs *host) KILN_MUST_USE;
 /* Nobody has jobs in it. NULL is fine. */
 void kiln_job_queue_destroy(kiln_job_queue *queue);
 /* An owner may have jobs from here until it leaves. */

@@ -441,7 +441,11 @@ size_t kiln_mem_bytes(const kiln_mem *mem) {
   return bytes > reserved ? bytes - reserved : 0; /* another thread may be giving some back */
 }
 
-void kiln_mem_count_aside(void) { kiln__this_thread.aside = true; }
+bool kiln_mem_count_aside(bool aside) {
+  const bool was = kiln__this_thread.aside;
+  kiln__this_thread.aside = aside;
+  return was;
+}
 
 size_t kiln_mem_bytes_of_calls(const kiln_mem *mem) {
   return kiln_mem_bytes(mem) - atomic_load_explicit(&mem->aside, memory_order_relaxed);

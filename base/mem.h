@@ -43,8 +43,9 @@ void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 /* Bytes lent out now, and at most so far: exact for one thread, too much by at most 64 KiB a thread
  * where several are at work. The limit in bytes, 0 for none. */
 size_t kiln_mem_bytes(const kiln_mem *mem);
-/* From now on what this thread takes and gives back is not counted in: */
-void kiln_mem_count_aside(void);
+/* From now on what this thread takes and gives back is not counted in kiln_mem_bytes_of_calls, or
+ * is; what was until now. */
+bool kiln_mem_count_aside(bool aside);
 /* The bytes but for those of such threads, modulo SIZE_MAX + 1: what they took, others may give
  * back. For differences: what grows is the calls'. */
 size_t kiln_mem_bytes_of_calls(const kiln_mem *mem);

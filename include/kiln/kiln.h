@@ -188,6 +188,19 @@ KILN_API void kiln_pool_release(kiln_pool *pool);
 /* Before the first load: calls of the context use `pool` (retained) instead of what its option
  * `threads` made; NULL: one thread. */
 KILN_API void kiln_context_set_pool(kiln_context *context, kiln_pool *pool);
+/* A host's own threads for what the JIT makes beside calls (option compile=async), instead of one
+ * of the context. `submit` has run(data) called once on any thread, now or later, but not before it
+ * returns: it is called within calls, which it is not to hold up. One run does one job, of some
+ * milliseconds to a second; where several come, one after the other. A run after the context has
+ * gone does nothing, and one that never comes leaves its kernel uncompiled, and some bytes. */
+typedef struct kiln_host_jobs {
+  void *user; /* lives as long as the context */
+  void (*submit)(void *user, void (*run)(void *data), void *data);
+  size_t struct_size;
+} kiln_host_jobs;
+/* Before the first load. `jobs` is copied. What waits for jobs (kiln_model_wait_idle) runs those
+ * that nobody has begun. LLVM is not unloaded then. */
+KILN_API kiln_status *kiln_context_set_jobs(kiln_context *context, const kiln_host_jobs *jobs);
 /* Threads that one call of the context may use, its caller included. */
 KILN_API int kiln_context_threads(const kiln_context *context);
 

@@ -1,6 +1,7 @@
 /* warm_threads_test.c: models before their first request: warmed up, started from profiles of other
  * processes; and what calls wait for. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -213,6 +214,44 @@ static void calls_meet_starts(void **state) {
   }
 }
 
+typedef struct errand {
+  void (*run)(void *data);
+  void *data;
+} errand;
+static void *run_errand(void *arg) {
+  const errand e = *(errand *)arg;
+  free(arg);
+  e.run(e.data);
+  return NULL;
+}
+/* A thread for each. */
+static void submit(void *user, void (*run)(void *data), void *data) {
+  int *count = user;
+  errand *e = malloc(sizeof *e);
+  pthread_t thread;
+  assert_non_null(e);
+  *e = (errand){run, data};
+  ++*count;
+  assert_int_equal(pthread_create(&thread, NULL, run_errand, e), 0);
+  pthread_detach(thread);
+}
+
+static void a_host_compiles(void **state) {
+  int count = 0;
+  const kiln_host_jobs jobs = {.user = &count, .submit = submit, .struct_size = sizeof jobs};
+  (void)state;
+  subject s = open_with("async", NULL);
+  assert_error(kiln_context_set_jobs(s.context, &(kiln_host_jobs){0}), KILN_INVALID_ARGUMENT,
+               "submit");
+  assert_ok(kiln_context_set_jobs(s.context, &jobs));
+  for (int i = 0; i < 2000 && call(&s) == 0; i++) usleep(1000);
+  assert_true(call(&s) > 0);
+  assert_true(count > 0);
+  assert_int_equal(counters(&s).stalls, 0);
+  warm_up(&s);
+  close_subject(&s);
+}
+
 /* Only this, and nothing is lost. */
 static bool is_fine(kiln_status *status) {
   const kiln_code code = kiln_status_code(status);
@@ -294,6 +333,7 @@ int main(void) {
       cmocka_unit_test(weights_are_packed_by_jobs),
       cmocka_unit_test(profiles_start_models),
       cmocka_unit_test(calls_meet_starts),
+      cmocka_unit_test(a_host_compiles),
       cmocka_unit_test(memory_runs_out_at_the_start),
       cmocka_unit_test(the_option_does_both),
       cmocka_unit_test(what_is_no_profile),

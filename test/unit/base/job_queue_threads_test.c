@@ -199,6 +199,94 @@ static void a_child_has_a_thread_of_its_own(void **state) {
   close_world(&w);
 }
 
+/* -- Threads of a host's -- */
+
+typedef struct handed {
+  int count;
+  struct {
+    void (*run)(void *data);
+    void *data;
+  } runs[8];
+} handed;
+static void keep(void *user, void (*body)(void *data), void *data) {
+  handed *h = user;
+  h->runs[h->count].run = body;
+  h->runs[h->count++].data = data;
+}
+
+/* The host comes when it likes to, and finds the job of most worth; who waits does the rest, and
+ * who comes too late finds nothing. */
+static void a_host_runs_jobs(void **state) {
+  kiln_job_owner owner = {0}, gone = {0};
+  handed h = {0};
+  int last = -1;
+  world w;
+  (void)state;
+  open_world(&w);
+  assert_ok(kiln_job_queue_set_host(w.queue, &(kiln_host_jobs){.user = &h, .submit = keep}));
+  counted jobs[3], dropped = make(&gone);
+  for (int i = 0; i < 3; i++) {
+    jobs[i] = make(&owner);
+    jobs[i].last = &last;
+    jobs[i].worth = i == 1 ? 9 : 0;
+    assert_true(kiln_job_queue_add(w.queue, &jobs[i].job));
+  }
+  assert_true(kiln_job_queue_add(w.queue, &dropped.job));
+  jobs[0].number = 1;
+  jobs[1].number = 0;
+  jobs[2].number = 2;
+  assert_int_equal(h.count, 4);
+  assert_int_equal(last, -1);
+  h.runs[2].run(h.runs[2].data);
+  assert_int_equal(last, 0);
+  assert_true(jobs[1].ran);
+  kiln_job_queue_leave(w.queue, &gone);
+  assert_true(dropped.dropped);
+  assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+  assert_int_equal(last, 2);
+  h.runs[0].run(h.runs[0].data);
+  close_world(&w);
+  h.runs[1].run(h.runs[1].data);
+  h.runs[3].run(h.runs[3].data);
+}
+
+static void *come(void *arg) {
+  const handed *h = arg;
+  h->runs[0].run(h->runs[0].data);
+  return NULL;
+}
+
+/* Two of the host's threads come at once, and one waits meanwhile: one job at a time. */
+static void jobs_of_a_host_do_not_meet(void **state) {
+  (void)state;
+  for (int round = 0; round < 200; round++) {
+    kiln_job_owner owner = {0};
+    handed h[2] = {{0}};
+    pthread_t threads[2];
+    int last = -1;
+    world w;
+    open_world(&w);
+    counted jobs[2];
+    for (int i = 0; i < 2; i++) {
+      assert_ok(kiln_job_queue_set_host(w.queue, &(kiln_host_jobs){.user = &h[i], .submit = keep}));
+      jobs[i] = make(&owner);
+      jobs[i].number = i;
+      jobs[i].last = &last;
+      assert_true(kiln_job_queue_add(w.queue, &jobs[i].job));
+    }
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, come, &h[i]);
+    assert_ok(kiln_job_queue_wait(w.queue, &owner, NULL));
+    assert_int_equal(last, 1);
+    if (round % 2) {
+      close_world(&w); /* they may come later still */
+      for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    } else {
+      for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+      close_world(&w);
+    }
+  }
+}
+
 static void containers_have_quotas(void **state) {
   (void)state;
   assert_true(kiln__cpu_quota_of("150000 100000\n") == 1.5);
@@ -218,6 +306,8 @@ int main(void) {
       cmocka_unit_test(an_owner_leaves),
       cmocka_unit_test(a_child_has_a_thread_of_its_own),
       cmocka_unit_test(containers_have_quotas),
+      cmocka_unit_test(a_host_runs_jobs),
+      cmocka_unit_test(jobs_of_a_host_do_not_meet),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
