@@ -181,7 +181,7 @@ typedef struct kiln_executor {
   /* jit/ledger.c */
   kiln_meter interim_meter; /* of runs of `interim` since the last level was made */
   uint64_t metered_hash;    /* atomic: kiln_guard_hash of the arguments of the last one */
-  int nodes;                /* of `source`; 0: it was not made yet */
+  int nodes;                /* atomic: of `source`; 0: it was not made yet */
 
   /* jit/renewal.c */
   bool is_renewable;       /* atomic: its strategy is used up, and variants may give way */

@@ -17,7 +17,7 @@ static int count_nodes(const kiln_block *block) {
 }
 
 void kiln__ledger_measure(kiln_executor *ex, const kiln_graph *graph) {
-  ex->nodes = count_nodes(graph->top);
+  __atomic_store_n(&ex->nodes, count_nodes(graph->top), __ATOMIC_RELAXED);
 }
 
 void kiln__ledger_meter(kiln_executor *ex, kiln_call *call, uint64_t hash) {
@@ -28,12 +28,16 @@ void kiln__ledger_meter(kiln_executor *ex, kiln_call *call, uint64_t hash) {
   call->meter = &ex->interim_meter;
 }
 
+static uint64_t nodes_of(const kiln_executor *ex) {
+  return (uint64_t)__atomic_load_n(&ex->nodes, __ATOMIC_RELAXED);
+}
+
 /* What the executor's next level may take, as those of the model did for each of their nodes. */
 static uint64_t expected_ns(const kiln_executor *ex) {
   const kiln_jit *jit = ex->jit;
   const uint64_t nodes = __atomic_load_n(&jit->made_nodes, __ATOMIC_RELAXED);
   const uint64_t ns = __atomic_load_n(&jit->made_ns, __ATOMIC_RELAXED);
-  return (uint64_t)ex->nodes * (nodes ? ns / nodes : NODE_NS);
+  return nodes_of(ex) * (nodes ? ns / nodes : NODE_NS);
 }
 
 bool kiln__ledger_pays(const kiln_executor *ex) {
@@ -53,17 +57,17 @@ uint64_t kiln__ledger_worth(const kiln_executor *ex) {
 
 void kiln__ledger_open(kiln_executor *ex, kiln_variant *v, uint64_t ns) {
   v->entry.hash = __atomic_load_n(&ex->metered_hash, __ATOMIC_RELAXED);
-  v->entry.interpreted = kiln_meter_read(&ex->interim_meter);
-  kiln_meter_reset(&ex->interim_meter);
+  kiln_meter_write(&v->entry.interpreted, kiln_meter_read(&ex->interim_meter));
+  kiln_meter_write(&ex->interim_meter, (kiln_meter){0});
   __atomic_fetch_add(&v->entry.made_ns, ns, __ATOMIC_RELAXED);
   __atomic_fetch_add(&ex->jit->made_ns, ns, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&ex->jit->made_nodes, (uint64_t)ex->nodes, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&ex->jit->made_nodes, nodes_of(ex), __ATOMIC_RELAXED);
   __atomic_fetch_or(&v->state, KILN_VARIANT_METERED, __ATOMIC_RELEASE);
 }
 
 void kiln__ledger_try(kiln_variant *v) {
-  kiln_meter_reset(&v->entry.interpreted);
-  kiln_meter_reset(&v->entry.own);
+  kiln_meter_write(&v->entry.interpreted, (kiln_meter){0});
+  kiln_meter_write(&v->entry.own, (kiln_meter){0});
   __atomic_store_n(&v->entry.asked, 0, __ATOMIC_RELAXED);
   __atomic_fetch_and(&v->state, (uint8_t)~KILN_VARIANT_METERED, __ATOMIC_RELAXED);
   __atomic_fetch_or(&v->state, KILN_VARIANT_TRIED, __ATOMIC_RELEASE);

@@ -10,7 +10,8 @@
  * time it takes:
  *   - A level is not asked for before calls have spent `compile_after` percent of what it is
  *     expected to take. So a shape that comes once, or an operator of a microsecond, makes no
- *     kernel: 2 us of a region are compiled after 100 runs, a call of 10 ms at once.
+ *     kernel: a region of 2 us whose level takes 10 ms is compiled after 100 runs, a call of 10 ms
+ *     whose level takes 500 ms at once.
  *   - Of jobs that wait, the one is run first for which calls spend most in the interpreter by what
  *     it takes: W. E. Smith, Various optimizers for single-stage production, 1956.
  *   - A variant whose shortest run is longer than the interpreter's is tried against it, in turns;

@@ -25,8 +25,8 @@ static inline kiln_meter kiln_meter_read(const kiln_meter *meter) {
                       .ns = __atomic_load_n(&meter->ns, __ATOMIC_RELAXED),
                       .least_ns = __atomic_load_n(&meter->least_ns, __ATOMIC_RELAXED)};
 }
-static inline void kiln_meter_reset(kiln_meter *meter) {
-  __atomic_store_n(&meter->least_ns, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&meter->ns, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&meter->runs, 0, __ATOMIC_RELAXED);
+static inline void kiln_meter_write(kiln_meter *meter, kiln_meter to) {
+  __atomic_store_n(&meter->least_ns, to.least_ns, __ATOMIC_RELAXED);
+  __atomic_store_n(&meter->ns, to.ns, __ATOMIC_RELAXED);
+  __atomic_store_n(&meter->runs, to.runs, __ATOMIC_RELAXED);
 }
