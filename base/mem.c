@@ -184,6 +184,15 @@ static void drop_kept(kiln_mem *mem) {
   pthread_mutex_unlock(&mem->lock);
 }
 
+void kiln_mem_give_back(kiln_mem *mem) {
+  drop_kept(mem);
+#ifdef KILN_WITH_JEMALLOC
+  char all[32];
+  snprintf(all, sizeof all, "arena.%d.purge", (int)MALLCTL_ARENAS_ALL);
+  if (mem->jemalloc) JE(mallctl)(all, NULL, NULL, NULL, 0);
+#endif
+}
+
 static void *large_alloc(kiln_mem *mem, size_t size, bool zero) {
   unsigned index = large_class(size);
   if (index >= LARGE_CLASSES) return backend_alloc(mem, size, zero);

@@ -61,8 +61,7 @@ typedef struct code {
 } code;
 
 /* Of workers that nobody has; the library goes with the last, if it can. */
-static void unload_llvm(void *user) {
-  kiln_codegen *codegen = user;
+static void unload_llvm(kiln_codegen *codegen) {
   if (!kiln_job_lock_look(&codegen->lock)) return;
   bool any = false;
   for (worker *w = codegen->workers; w; w = w->next) {
@@ -76,6 +75,13 @@ static void unload_llvm(void *user) {
   }
   __atomic_store_n(&codegen->open, any, __ATOMIC_RELAXED);
   kiln_job_lock_give(&codegen->lock);
+}
+
+/* No job has come for a while: what jobs have left free, calls would not take. */
+static void idle(void *user) {
+  kiln_codegen *codegen = user;
+  unload_llvm(codegen);
+  kiln_mem_give_back(codegen->env->mem);
 }
 
 kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
@@ -100,7 +106,7 @@ kiln_status *kiln_codegen_create(kiln_env *env, kiln_codegen **out_codegen) {
   kiln__cache_init(&codegen->cache, env, (uint64_t)env->flags.code_cache);
   kiln__object_store_init(&codegen->store, env);
   kiln__tuner_init(&codegen->tuner, env, &codegen->machine);
-  kiln_job_queue_set_idle(env->jobs, (int)env->flags.llvm_idle_s, unload_llvm, codegen);
+  kiln_job_queue_set_idle(env->jobs, (int)env->flags.llvm_idle_s, idle, codegen);
   *out_codegen = codegen;
   return NULL;
 }
