@@ -1,13 +1,15 @@
 /* streams.c: a model over a stream of shapes: what calls cost with the JIT and without it, in one
  * run, and what is compiled on the way.
  *
- * bench_streams MODEL.pt INPUT... [--sizes A,B] [--shapes N] [--passes N] [--seed N]
+ * bench_streams MODEL.pt INPUT... [--sizes A,B] [--shapes N] [--passes N] [--seed N] [--side S]
  *
  * INPUT is a dtype and sizes, numbers or letters: f32[n,256], i64[1,n]. Letters are drawn from
  * A to B (--sizes, 2,128) for each of N shapes (--shapes, 60); each pass (--passes, 3) calls the
  * model with all of them, in the same order. Integers are drawn below 100. Told are too the share
  * of calls of a pass in which compiled groups ran and nothing was profiled, and the context's
- * memory after 1,000 calls and in the end. */
+ * memory after 1,000 calls and in the end. With --side, on or off, one of the two is called alone,
+ * so that what compiles beside calls has no more time than these take. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +29,9 @@ static struct {
   int64_t least, most;
   int shapes, passes, input_count;
   uint64_t seed;
+  const char *side; /* NULL: both */
   input inputs[MAX_INPUTS];
-} asked = {2, 128, 60, 3, 0, 1, {{0}}};
+} asked = {2, 128, 60, 3, 0, 1, NULL, {{0}}};
 
 static void must(kiln_status *status) {
   if (!status) return;
@@ -130,6 +133,8 @@ static double time_call(side *s, uint64_t state) {
   return taken;
 }
 
+static bool is_asked(const char *which) { return !asked.side || strcmp(asked.side, which) == 0; }
+
 static void run(const char *path) {
   side on = open_side(path, NULL), off = open_side(path, "off");
   kiln_counters now;
@@ -143,8 +148,8 @@ static void run(const char *path) {
       uint64_t state = asked.seed * 1000003 + (uint64_t)i;
       kiln_counters begin;
       kiln_model_counters(on.model, &begin);
-      with += time_call(&on, state);
-      without += time_call(&off, state);
+      if (is_asked("on")) with += time_call(&on, state);
+      if (is_asked("off")) without += time_call(&off, state);
       kiln_model_counters(on.model, &now);
       compiled_calls +=
           now.compiled_runs > begin.compiled_runs && now.profiled_runs == begin.profiled_runs;
@@ -181,6 +186,7 @@ int main(int argc, char **argv) {
       continue;
     }
     if (strcmp(argv[i], "--shapes") == 0) asked.shapes = atoi(value);
+    if (strcmp(argv[i], "--side") == 0) asked.side = value;
     if (strcmp(argv[i], "--passes") == 0) asked.passes = atoi(value);
     if (strcmp(argv[i], "--seed") == 0) asked.seed = strtoull(value, NULL, 10);
     if (strcmp(argv[i], "--sizes") == 0 &&

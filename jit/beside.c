@@ -48,7 +48,7 @@ static void end_job(kiln_executor *ex) {
   kiln_weights_destroy(ex->weights_then);
   ex->weights_then = NULL;
   ex->preparing = NULL;
-  ex->trial_then = false;
+  ex->trial_then = ex->varied_then = false;
   kiln_ivalue_release(ex->self_then);
   ex->self_then = kiln_none();
   __atomic_store_n(&ex->asked, false, __ATOMIC_RELEASE);
@@ -107,6 +107,7 @@ static void run_job(kiln_queued_job *job) {
                      .preparing = ex->preparing,
                      .weights = ex->weights_then,
                      .lent_bytes = ex->lent_then,
+                     .varied = ex->varied_then,
                      .version = ex->version_then};
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
   if (ex->self_then.tag == KILN_TAG_OBJECT) {
@@ -172,9 +173,28 @@ static void end_asking(kiln_executor *ex, kiln_call *call, uint32_t version, kil
   kiln_status_destroy(status);
 }
 
+/* Of a method whose first types were recorded: whether it is to be compiled for these now. Where
+ * other shapes come the next call decides: of 8, 5, 5 the first has a kernel of its own, then 5; of
+ * 8, 5, 3 one kernel is made for all. */
+static bool is_decided(kiln_executor *ex, uint64_t hash, bool *out_varied) {
+  uint64_t other = 0;
+  *out_varied = false;
+  if (__atomic_load_n(&ex->version, __ATOMIC_RELAXED) > 0 || ex->root != ex ||
+      !__atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE) ||
+      hash == __atomic_load_n(&ex->recorded, __ATOMIC_RELAXED))
+    return true;
+  if (__atomic_compare_exchange_n(&ex->other_hash, &other, hash, false, __ATOMIC_RELAXED,
+                                  __ATOMIC_RELAXED))
+    return false;
+  *out_varied = other != hash;
+  return true;
+}
+
 static void ask_level(kiln_executor *ex, kiln_call *call, const kiln_ivalue *args, int arg_count,
                       uint64_t hash, uint32_t version) {
-  if (!kiln__ledger_pays(ex) || !begin_asking(ex)) return;
+  bool varied;
+  if (!kiln__ledger_pays(ex) || !is_decided(ex, hash, &varied) || !begin_asking(ex)) return;
+  ex->varied_then = varied;
   const uint64_t begin = kiln_now_ns();
   ex->seen_then = see(ex->jit->env.mem, args, arg_count, hash);
   if (!__atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE)) tell_misses(ex, call, args);

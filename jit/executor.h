@@ -174,6 +174,8 @@ typedef struct kiln_executor {
   kiln_weights *weights_then;     /* owned; of `preparing` */
   kiln_variant *preparing;        /* or, with */
   bool trial_then;                /* to be tried */
+  bool varied_then;               /* shapes vary from call to call: the level is to be DYNAMIC */
+  uint64_t other_hash;            /* atomic: of a call that was not recorded; 0: none was yet */
   kiln_ivalue self_then; /* owned; of a job that starts from a profile of another process */
   uint32_t version_then;
   uint64_t lent_then; /* call->compile_bytes */

@@ -201,13 +201,15 @@ static uint64_t hash_of(const kiln__request *q) {
 
 /* A level of static shapes pays where they come again. Where the call that asks for it has other
  * ones than the last that was recorded, the first DYNAMIC level takes its place, if there is one:
- * of the sizes 8, 5, 3 only 8 gets a kernel of its own. Not the first level, and not under
+ * of the sizes 8, 5, 3 only 8 gets a kernel of its own; beside the calls, where a third shape came
+ * before the first was compiled, none does. Not the first level otherwise, and not under
  * KILN_COMPAT=torch, as PyTorch's executor knows no such thing. */
 static void skip_static_levels(const kiln__request *q) {
   kiln_executor *ex = q->ex;
   const kiln_jit *jit = ex->jit;
   int level = ex->level;
-  if (level == 0 || ex->renewing || jit->env.flags.compat == KILN_COMPAT_TORCH) return;
+  if ((level == 0 && !q->varied) || ex->renewing || jit->env.flags.compat == KILN_COMPAT_TORCH)
+    return;
   const uint64_t recorded = __atomic_load_n(&ex->recorded, __ATOMIC_RELAXED);
   if (recorded == hash_of(q)) return;
   while (level < jit->depth && !kiln_strategy_is_dynamic(&jit->strategy, jit->depth - level))

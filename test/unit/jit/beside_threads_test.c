@@ -170,6 +170,32 @@ typedef struct caller {
   int first;
 } caller;
 
+/* Three shapes in a row: one kernel is made for all, and none for the first alone. Where the second
+ * or the first comes again, the first has its own. */
+static void shapes_that_vary(void **state) {
+  static const struct {
+    int64_t rows[3];
+    uint64_t served; /* of 9, 4 and 5 behind them, by the first kernel */
+  } cases[] = {{{4, 5, 6}, 3}, {{4, 5, 5}, 1}, {{4, 5, 4}, 1}, {{4, 4, 5}, 1}};
+  static const int64_t rows[] = {9, 4, 5};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    model m;
+    open_async(&m, "fusion_strategy=STATIC,2;DYNAMIC,1");
+    for (int k = 0; k < 3; k++) check_rows(&m, cases[i].rows[k]);
+    assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+    assert_int_equal(counters(&m).compiles, 1);
+    uint64_t served = 0;
+    for (int k = 0; k < 3; k++) {
+      const uint64_t before = counters(&m).compiled_runs;
+      check_rows(&m, rows[k]);
+      served += counters(&m).compiled_runs - before;
+    }
+    assert_int_equal(served, cases[i].served);
+    model_close(&m);
+  }
+}
+
 static void *run_shapes(void *arg) {
   caller *c = arg;
   for (int i = 0; i < 3 * SHAPES; i++) check_rows(&c->m, 1 + (c->first + i) % SHAPES);
@@ -244,7 +270,7 @@ int main(void) {
       cmocka_unit_test(calls_do_not_wait), cmocka_unit_test(a_model_goes),
       cmocka_unit_test(a_child_is_served), cmocka_unit_test(levels_follow),
       cmocka_unit_test(threads_meet),      cmocka_unit_test(models_come_and_go),
-      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(memory_runs_out),   cmocka_unit_test(shapes_that_vary),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
