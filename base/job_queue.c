@@ -38,6 +38,7 @@ struct kiln_job_queue {
   cpu_set_t processors;        /* that the thread may use */
   double most;                 /* of them at a time */
   uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
+  uint64_t gave_back_ns;       /* likewise: when memory was given back last */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
   void (*idle)(void *user);    /* or NULL; with */
   void *idle_user;
@@ -176,6 +177,17 @@ static void end_job(kiln_job_queue *q) {
   pthread_cond_broadcast(&q->ended);
 }
 
+/* Behind the last job: what they have worked on, calls would hardly take. Not often: who asks for
+ * memory next, a job or a call, takes page faults. */
+static void give_back(kiln_job_queue *q) {
+  const uint64_t now = kiln_now_ns();
+  if (now - q->gave_back_ns < SECOND_NS) return;
+  q->gave_back_ns = now;
+  pthread_mutex_unlock(&q->lock);
+  kiln_mem_give_back(q->mem);
+  pthread_mutex_lock(&q->lock);
+}
+
 static void *run_jobs(void *arg) {
   kiln_job_queue *q = arg;
   lower_priority(q->nice);
@@ -191,6 +203,7 @@ static void *run_jobs(void *arg) {
     begin_turn(q);
     job->run(job); /* it may be added anew from here on, or be gone when this returns */
     end_job(q);
+    if (!q->first) give_back(q);
   }
   pthread_mutex_unlock(&q->lock);
   return NULL;
