@@ -203,14 +203,6 @@ int kiln_context_threads(const kiln_context *context) {
   return kiln_pool_threads(context->env->pool);
 }
 
-/* Flags that are looked at when the context is made, and cannot change later. */
-static bool is_fixed(const char *name) {
-  return strcmp(name, "alloc") == 0 || strcmp(name, "llvm") == 0 || strcmp(name, "isa") == 0 ||
-         strcmp(name, "threads") == 0 || strcmp(name, "compile_process") == 0 ||
-         strcmp(name, "compile_share") == 0 || strcmp(name, "async_calls") == 0 ||
-         strcmp(name, "events") == 0 || strcmp(name, "cache_dir") == 0;
-}
-
 /* Under the lock; the value was parsed before. */
 static kiln_status *set_flag(kiln_env *env, const char *name, const char *value,
                              const kiln_log *log) {
@@ -231,7 +223,7 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
   if (!info) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "there is no option \"%s\" (kiln list flags)", name);
   }
-  if (is_fixed(name)) {
+  if (kiln_flag_is_fixed(info)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
   }
   char old[sizeof context->old_value];

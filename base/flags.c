@@ -24,6 +24,10 @@ const kiln_flag_info *kiln_flags_find(const char *name) {
   return NULL;
 }
 
+bool kiln_flag_is_fixed(const kiln_flag_info *info) {
+  return strstr(info->meaning, "read when a context is made") != NULL;
+}
+
 /* -- Strategies -- */
 
 /* "STATIC,2;DYNAMIC,10"; a last ";" and no level at all are fine, as in PyTorch. */

@@ -81,6 +81,8 @@ kiln_status *kiln_flags_read_env(kiln_flags *flags, char *const *environment,
 /* Writes the current value of a flag as text that kiln_flags_set reads; returns the length. */
 int kiln_flags_print(const kiln_flags *flags, const kiln_flag_info *info, char *buffer,
                      size_t size);
+/* A context reads it when it is made, as its meaning says: it cannot be changed behind that. */
+bool kiln_flag_is_fixed(const kiln_flag_info *info);
 /* The line of flags.def with that name, or NULL. */
 const kiln_flag_info *kiln_flags_find(const char *name);
 
