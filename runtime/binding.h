@@ -5,10 +5,10 @@
  * result's, and nothing is copied. Where the guess is wrong the result is copied, and the next call
  * knows better.
  *
- * What was given a tensor of the host's memory and keeps it, say an attribute that has the result
- * too, gets memory of its own when the call ends:
+ * Whoever else has a tensor in the host's memory when the call ends, say an attribute that keeps the
+ * result, gets memory of its own:
  *   self.last = y; return y    y's block is the host's; `last` moves out of it, with a copy
- * The host's memory is not written between two calls, and what it holds has its contents. */
+ * So between two calls nothing of the model's lies there. */
 #pragma once
 
 #include "runtime/call.h"

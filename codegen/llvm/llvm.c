@@ -41,7 +41,7 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
   if (!out_llvm->library)
     return KILN_ERROR(KILN_UNSUPPORTED, "libLLVM 19 (%s) could not be loaded: %s",
                       *path ? path : systems[0], dlerror());
-  out_llvm->unloads = dlsym(out_llvm->library, "kiln_llvm_unloads") != NULL;
+  out_llvm->unloads = dlsym(out_llvm->library, "kiln_llvm_unloads");
   struct {
     const char *name;
     size_t offset;
@@ -71,10 +71,13 @@ bool kiln__llvm_close(kiln__llvm *llvm) {
   void *library = llvm->library;
   llvm->library = NULL;
   if (!library || !llvm->unloads) return false;
+  *llvm->unloads = 1;
   dlclose(library);
-  library = dlopen(llvm->path, RTLD_NOW | RTLD_NOLOAD); /* another context's? */
-  if (library) dlclose(library);
-  return !library;
+  library = dlopen(llvm->path, RTLD_NOW | RTLD_NOLOAD);
+  if (!library) return true;
+  *llvm->unloads = 0; /* another context has it */
+  dlclose(library);
+  return false;
 }
 
 #ifdef __SANITIZE_THREAD__

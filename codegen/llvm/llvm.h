@@ -25,7 +25,8 @@ typedef struct kiln__llvm {
 #undef KILN_LLVM
   void *library;
   char path[512];
-  bool unloads; /* it is Kiln's own (build-aux/slim_llvm); the system's stays in memory */
+  int *unloads; /* of Kiln's own (build-aux/slim_llvm): whether its objects go with it; NULL: it is
+                 * the system's, and stays in memory */
 } kiln__llvm;
 
 /* Opens libLLVM 19, at `path`, or ("") Kiln's own beside this library, else where systems have it,
