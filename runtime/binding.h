@@ -5,8 +5,8 @@
  * result's, and nothing is copied. Where the guess is wrong the result is copied, and the next call
  * knows better.
  *
- * Whoever else has a tensor in the host's memory when the call ends, say an attribute that keeps the
- * result, gets memory of its own:
+ * Whoever else has a tensor in the host's memory when the call ends, say an attribute that keeps
+ * the result, gets memory of its own:
  *   self.last = y; return y    y's block is the host's; `last` moves out of it, with a copy
  * So between two calls nothing of the model's lies there. */
 #pragma once
