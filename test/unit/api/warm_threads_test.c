@@ -294,6 +294,17 @@ static void memory_runs_out_at_the_start(void **state) {
   close_subject(&s);
 }
 
+/* Calls that compile for themselves have waited; the first of a method is not among them. */
+static void waits_are_measured(void **state) {
+  (void)state;
+  subject s = open_with("sync", NULL);
+  call(&s);
+  assert_int_equal(counters(&s).worst_stall_ns, 0);
+  call(&s);
+  assert_true(counters(&s).worst_stall_ns > 0);
+  close_subject(&s);
+}
+
 static void the_option_does_both(void **state) {
   (void)state;
   unlink(path);
@@ -334,6 +345,7 @@ int main(void) {
       cmocka_unit_test(profiles_start_models),
       cmocka_unit_test(calls_meet_starts),
       cmocka_unit_test(a_host_compiles),
+      cmocka_unit_test(waits_are_measured),
       cmocka_unit_test(memory_runs_out_at_the_start),
       cmocka_unit_test(the_option_does_both),
       cmocka_unit_test(what_is_no_profile),

@@ -161,6 +161,7 @@ static void lies_are_seen(void **state) {
       {TITLE "site m#1 2 records 1 times\n1 0 0 float32 0 0 0 -1 0 1\n", "record 2"},
       {TITLE "site m#1 16777216 records 1 times\n", "ends early"},
       {TITLE "site m#1 -1 records 1 times\n", "cannot be read"},
+      {TITLE "site  1 records 1 times\n1 0 0 float32 0 0 0 -1 0 1\n", "cannot be read"},
       {TITLE "site m#1 0 records 0 times\n", "cannot be read"},
       {TITLE "site m#1 0 records 1 times\nsomething else\n", "no site"},
       {"kiln profile 2\n", "no profile"},
