@@ -12,7 +12,6 @@
 
 struct kiln_pending {
   kiln_queued_task task;   /* first */
-  int refs;                /* atomic */
   kiln_instance *instance; /* retained */
   pid_t process;
   kiln__method *method;
@@ -22,6 +21,7 @@ struct kiln_pending {
   void *user;
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t ended;
+  int refs;
   bool has_ended, is_taken;
   kiln_status *status;
   kiln_value *result;

@@ -58,7 +58,8 @@ struct kiln_model {
   uint32_t timed;  /* atomic: one of so many calls times its instructions; 0: none */
   char *name;      /* path of its archive, or what it is else */
   uint64_t number; /* of the context's loads */
-  struct kiln_model *next, **link; /* of the context's list; link NULL: it is not in it */
+  bool is_listed;  /* in the context's list of models, with: */
+  struct kiln_model *next, **link;
 };
 
 enum { KILN__SEATS = 16, KILN__IDLE_CALLS = 4, KILN__MASK_METHODS = 64 };

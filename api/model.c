@@ -140,6 +140,7 @@ static void start_from_profile(kiln_model *model) {
 static void enter_list(kiln_model *model) {
   kiln_context *context = model->context;
   pthread_mutex_lock(&context->lock);
+  model->is_listed = true;
   model->number = ++context->loads;
   model->next = context->models;
   model->link = &context->models;
@@ -149,7 +150,7 @@ static void enter_list(kiln_model *model) {
 }
 static void leave_list(kiln_model *model) {
   kiln_context *context = model->context;
-  if (!model->link) return;
+  if (!model->is_listed) return;
   pthread_mutex_lock(&context->lock);
   *model->link = model->next;
   if (model->next) model->next->link = model->link;
@@ -158,7 +159,7 @@ static void leave_list(kiln_model *model) {
 
 static void destroy_model(kiln_model *model) {
   kiln_context *context = model->context;
-  if (model->link)
+  if (model->is_listed)
     kiln_timeline_mark(context->env->timeline, KILN_EVENT_unload, model->name, 0, NULL);
   leave_list(model);
   keep_profiles(model);

@@ -84,7 +84,7 @@ static void run_start(kiln__request *q, kiln_ivalue self) {
   kiln_profile *profile = __atomic_load_n(&ex->profiling, __ATOMIC_ACQUIRE);
   if (!profile || !kiln_profile_is_ready(profile) || !run_step(q, kiln__make_beside)) return;
   kiln_variant *v = __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
-  if (!v || !(v->state & KILN_VARIANT_UNPREPARED)) return;
+  if (!v || !(__atomic_load_n(&v->state, __ATOMIC_ACQUIRE) & KILN_VARIANT_UNPREPARED)) return;
   kiln_status *status = kiln_weights_collect(v->plan, ex->jit->env.mem, &self, 1, &weights);
   kiln_status_destroy(status);
   q->preparing = v;

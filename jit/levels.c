@@ -229,7 +229,8 @@ static kiln_status *compile_level(const kiln__request *q) {
   if (status) return fail_level(q, status);
   move_to(ex, KILN_EXECUTOR_COMPILED);
   kiln__ledger_open(ex, job.v, ns);
-  if (!(job.v->state & KILN_VARIANT_UNPREPARED)) retire_profiling(ex, job.v); /* or it serves on */
+  const uint8_t state = __atomic_load_n(&job.v->state, __ATOMIC_RELAXED);
+  if (!(state & KILN_VARIANT_UNPREPARED)) retire_profiling(ex, job.v); /* or it serves on */
   if (ex->renewing) {
     if (ex->victim) kiln__jit_refuse(ex, KILN_REASON_variant_gave_way, "");
     kiln__renewal_end(ex, job.v);

@@ -63,7 +63,7 @@ static kiln__object_files list(void) {
 
 /* Its only file, as text to be written anew. */
 static void change(char *(*edit)(char *text, size_t *size)) {
-  char path[128], *text = malloc(4096);
+  char path[128], *text = calloc(1, 4097);
   assert_int_equal(list().count, 1);
   snprintf(path, sizeof path, "%s/%s", folder, list().data[0].file.name);
   FILE *file = fopen(path, "r");
