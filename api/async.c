@@ -2,7 +2,8 @@
  * waits.
  *
  * A pending call has handles of its own on the arguments, so the host may give its own back at
- * once. It has two references: the host's, and the run's. */
+ * once. It has two references: the host's, and the run's. The run's goes with the end, so that who
+ * has waited and then gives its own back gives all back. */
 #include "api/internal.h"
 
 #include <unistd.h>
@@ -42,8 +43,8 @@ static void release_values(kiln_pending *p) {
   }
 }
 
-void kiln_pending_release(kiln_pending *p) {
-  if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL)) return;
+/* The last reference has gone. */
+static void destroy(kiln_pending *p) {
   kiln_instance *instance = p->instance;
   kiln_status_destroy(p->status);
   kiln_value_destroy(p->result);
@@ -51,6 +52,14 @@ void kiln_pending_release(kiln_pending *p) {
   pthread_mutex_destroy(&p->lock);
   kiln_mem_free(instance->model->context->env->mem, p, size_of(p));
   kiln_instance_release(instance);
+}
+
+void kiln_pending_release(kiln_pending *p) {
+  if (!p) return;
+  pthread_mutex_lock(&p->lock);
+  const bool last = --p->refs == 0;
+  pthread_mutex_unlock(&p->lock);
+  if (last) destroy(p);
 }
 
 /* What the call may close a circle in is looked through when the host's handle goes. */
@@ -65,7 +74,8 @@ static kiln_status *share_values(kiln_pending *p, kiln_value *const *arguments,
   return NULL;
 }
 
-/* Whoever waits finds what the call ended with, or that its callback has had it. */
+/* Whoever waits finds what the call ended with, or that its callback has had it. The run's
+ * reference goes: perhaps the last that held the context, with this thread. */
 static void tell_end(kiln_pending *p, kiln_status *status, kiln_value *result) {
   if (p->done) p->done(p->user, status, result);
   pthread_mutex_lock(&p->lock);
@@ -73,8 +83,10 @@ static void tell_end(kiln_pending *p, kiln_status *status, kiln_value *result) {
   p->result = p->done ? NULL : result;
   p->is_taken = p->done;
   p->has_ended = true;
+  const bool last = --p->refs == 0;
   pthread_cond_broadcast(&p->ended);
   pthread_mutex_unlock(&p->lock);
+  if (last) destroy(p);
 }
 
 static void run(kiln_queued_task *task) {
@@ -84,7 +96,6 @@ static void run(kiln_queued_task *task) {
                                            p->alone, kiln_now_ns() - p->came_ns, &result);
   release_values(p);
   tell_end(p, status, result);
-  kiln_pending_release(p); /* perhaps the last that held the context, with this thread */
 }
 
 static kiln_status *make(kiln_instance *instance, kiln__method *method, int count,
