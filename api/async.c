@@ -55,7 +55,7 @@ static void destroy(kiln_pending *p) {
 }
 
 void kiln_pending_release(kiln_pending *p) {
-  if (!p) return;
+  if (!p || p->process != getpid()) return; /* a fork's parent has it, and perhaps its lock */
   pthread_mutex_lock(&p->lock);
   const bool last = --p->refs == 0;
   pthread_mutex_unlock(&p->lock);
