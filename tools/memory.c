@@ -35,7 +35,7 @@ typedef struct picture {
 } picture;
 
 static double x_of(const picture *p, double time) {
-  return LEFT + time / p->times * (WIDTH - LEFT - RIGHT);
+  return (double)LEFT + time / p->times * (double)(WIDTH - LEFT - RIGHT);
 }
 static double y_of(const picture *p, double bytes) {
   return HEIGHT - BOTTOM - bytes / p->bytes * (HEIGHT - TOP - BOTTOM);
