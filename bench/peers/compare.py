@@ -41,6 +41,14 @@ def load_suite(path):
     return module.S
 
 
+def suite_module(torch, name):
+    """The module of the suite beside the project, as make() has made it."""
+    suite = load_suite(os.path.join(ROOT, "..", "shared", "reference", "suite.py"))
+    torch.manual_seed(0)
+    module, _ = suite[name]()
+    return module.eval()
+
+
 def make(torch, name, maker, folder):
     """NAME.pt, NAME_inputs.pt and NAME.onnx, made once; gives the module and its inputs."""
     torch.manual_seed(0)

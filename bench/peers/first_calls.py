@@ -35,10 +35,7 @@ def load_peer(runtime, name, path):
     if runtime == "OpenVINO":
         import openvino  # noqa: F401
         return lambda: compare.OpenVino(path + ".onnx", arrays, 1)
-    suite = compare.load_suite(os.path.join(compare.ROOT, "..", "shared", "reference", "suite.py"))
-    torch.manual_seed(0)
-    module, _ = suite[name]()
-    module.eval()
+    module = compare.suite_module(torch, name)
     if runtime == "torch.compile":
         return lambda: compare.Compiled(torch, module, inputs)
     return lambda: compare.Torch(torch, module, inputs)

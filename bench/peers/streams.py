@@ -57,14 +57,11 @@ def export(name, path):
     target = path + "_any.onnx"
     if os.path.exists(target):
         return
-    suite = compare.load_suite(os.path.join(compare.ROOT, "..", "shared", "reference", "suite.py"))
-    torch.manual_seed(0)
-    module, _ = suite[name]()
     dims = {letter: torch.export.Dim(letter, min=LEAST, max=MOST) for letter in "nm"}
     shapes = tuple({d: dims[letter] for d, letter in axes.items()} for axes in MODELS[name][1])
     example = tuple(torch.from_numpy(a) for a in make_inputs(name, 0))
     with torch.no_grad():
-        torch.onnx.export(module.eval(), example, target, dynamo=True, external_data=False, verbose=False,
+        torch.onnx.export(compare.suite_module(torch, name), example, target, dynamo=True, external_data=False, verbose=False,
                           dynamic_shapes=shapes)
 
 
@@ -79,10 +76,7 @@ def load_peer(runtime, name, path):
         return lambda arrays: peer.request.infer(arrays)[0]
     import torch
     torch.set_num_threads(1)
-    suite = compare.load_suite(os.path.join(compare.ROOT, "..", "shared", "reference", "suite.py"))
-    torch.manual_seed(0)
-    module, _ = suite[name]()
-    module = module.eval()
+    module = compare.suite_module(torch, name)
     if runtime == "torch.compile":
         module = torch.compile(module)
 
