@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/job_lock.h"
+#include "base/thread.h"
 
 /* -- Instances -- */
 
@@ -168,11 +169,7 @@ static kiln_status *wait_for_turn(kiln_instance *instance, kiln__active *active,
   __atomic_store_n(&instance->readers, 0, __ATOMIC_SEQ_CST); /* who comes stands behind it */
   while (!status && (instance->waiting != active || obstacle(instance, active))) {
     if (kiln_budget_may_end(&budget)) {
-      struct timespec until;
-      clock_gettime(CLOCK_REALTIME, &until);
-      until.tv_nsec += WAIT_NS;
-      until.tv_sec += until.tv_nsec / 1000000000;
-      until.tv_nsec %= 1000000000;
+      const struct timespec until = kiln__moment_in(CLOCK_REALTIME, WAIT_NS);
       (void)pthread_cond_timedwait(&instance->changed, &instance->lock, &until);
       status = kiln_budget_check(&budget, 0);
     } else {

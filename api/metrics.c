@@ -7,25 +7,27 @@
 #include "codegen/codegen.h"
 #include "runtime/pack.h"
 
-/* X(field of kiln_counters, name, type, what one of it is in the unit of the name, help) */
+/* X(field of kiln_counters, name, type, COUNT or NS, which are told as seconds, help) */
+enum { COUNT, NS };
 #define MODEL_METRICS(X)                                                                         \
-  X(calls, "calls_total", counter, 1, "Calls of methods by the host")                            \
-  X(profiled_runs, "profiled_runs_total", counter, 1, "Runs that recorded types")                \
-  X(groups, "groups", gauge, 1, "Fused groups formed")                                           \
-  X(compiles, "compiles_total", counter, 1, "Kernels compiled")                                  \
-  X(compile_failures, "compile_failures_total", counter, 1, "Groups that could not be compiled") \
-  X(compile_ns, "compile_seconds_total", counter, 1e-9, "Time spent in code generation")         \
-  X(guard_hits, "guard_hits_total", counter, 1, "Guards that held")                              \
-  X(guard_misses, "guard_misses_total", counter, 1, "Guards that failed")                        \
-  X(fallback_calls, "fallback_calls_total", counter, 1, "Calls of a fallback function")          \
-  X(compiled_runs, "compiled_runs_total", counter, 1, "Runs of compiled groups")                 \
-  X(simple_plans, "simple_plans", gauge, 1, "Executors that used up their depth")                \
-  X(jobs, "jobs_total", counter, 1, "Compile jobs beside calls")                                 \
-  X(stalls, "stalls_total", counter, 1, "Calls that waited for the JIT beyond max_stall_us")     \
-  X(worst_stall_ns, "worst_stall_seconds", gauge, 1e-9, "The longest such wait")                 \
-  X(retired, "retired_total", counter, 1, "Specialised plans slower than the interpreter")       \
-  X(plan_bytes, "plan_bytes", gauge, 1, "Plans, and what is known of how they were made")        \
-  X(code_bytes, "code_bytes", gauge, 1, "Kernels: machine code, and the objects it is from")
+  X(calls, "calls_total", counter, COUNT, "Calls of methods by the host")                        \
+  X(profiled_runs, "profiled_runs_total", counter, COUNT, "Runs that recorded types")            \
+  X(groups, "groups", gauge, COUNT, "Fused groups formed")                                       \
+  X(compiles, "compiles_total", counter, COUNT, "Kernels compiled")                              \
+  X(compile_failures, "compile_failures_total", counter, COUNT,                                  \
+    "Groups that could not be compiled")                                                         \
+  X(compile_ns, "compile_seconds_total", counter, NS, "Time spent in code generation")           \
+  X(guard_hits, "guard_hits_total", counter, COUNT, "Guards that held")                          \
+  X(guard_misses, "guard_misses_total", counter, COUNT, "Guards that failed")                    \
+  X(fallback_calls, "fallback_calls_total", counter, COUNT, "Calls of a fallback function")      \
+  X(compiled_runs, "compiled_runs_total", counter, COUNT, "Runs of compiled groups")             \
+  X(simple_plans, "simple_plans", gauge, COUNT, "Executors that used up their depth")            \
+  X(jobs, "jobs_total", counter, COUNT, "Compile jobs beside calls")                             \
+  X(stalls, "stalls_total", counter, COUNT, "Calls that waited for the JIT beyond max_stall_us") \
+  X(worst_stall_ns, "worst_stall_seconds", gauge, NS, "The longest such wait")                   \
+  X(retired, "retired_total", counter, COUNT, "Specialised plans slower than the interpreter")   \
+  X(plan_bytes, "plan_bytes", gauge, COUNT, "Plans, and what is known of how they were made")    \
+  X(code_bytes, "code_bytes", gauge, COUNT, "Kernels: machine code, and the objects it is from")
 
 /* X(expression of `context`, name, help) */
 #define CONTEXT_METRICS(X)                                                                   \
@@ -49,8 +51,8 @@ static void put_label(kiln_text *text, const char *value) {
   }
 }
 
-static void put_number(kiln_text *text, uint64_t number, double unit) {
-  if (unit == 1)
+static void put_number(kiln_text *text, uint64_t number, int unit) {
+  if (unit == COUNT)
     kiln_text_printf(text, "%" PRIu64 "\n", number);
   else /* nanoseconds as seconds, whatever the locale's decimal point is */
     kiln_text_printf(text, "%" PRIu64 ".%09" PRIu64 "\n", number / 1000000000, number % 1000000000);
@@ -65,7 +67,7 @@ static void put_models(kiln_text *text, const counted *models, int count) {
   static const struct {
     const char *name, *type, *help;
     size_t field;
-    double unit;
+    int unit;
   } metrics[] = {
 #define METRIC(field, name, type, unit, help) \
   {name, #type, help, offsetof(kiln_counters, field), unit},

@@ -198,13 +198,17 @@ bool kiln_folder_remove(const char *path, const char *name) {
   return gone;
 }
 
-uint64_t kiln_folder_trim(const char *path, const char *suffix, uint64_t bytes,
-                          kiln_arena *scratch) {
+uint64_t kiln_folder_trim(const char *path, const char *suffix, uint64_t bytes, kiln_arena *scratch,
+                          int *out_removed) {
   kiln_folder_files files = {0};
   uint64_t left = 0;
+  *out_removed = 0;
   kiln_status_destroy(kiln_folder_list(path, suffix, scratch, &files));
   for (int i = 0; i < files.count; i++) left += files.data[i].bytes;
-  for (int i = 0; left > bytes && i < files.count; i++)
-    if (kiln_folder_remove(path, files.data[i].name)) left -= files.data[i].bytes;
+  for (int i = 0; left > bytes && i < files.count; i++) {
+    if (!kiln_folder_remove(path, files.data[i].name)) continue;
+    left -= files.data[i].bytes;
+    ++*out_removed;
+  }
   return left;
 }

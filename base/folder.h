@@ -34,6 +34,6 @@ bool kiln_folder_remove(const char *folder, const char *name);
 /* The file was used: it is the last to go. */
 void kiln_folder_touch(const char *folder, const char *name);
 /* Removes files whose names end so, the longest unused first, until the rest have at most `bytes`;
- * gives what is left. In a scope. */
+ * gives what is left, and how many it has removed. In a scope. */
 uint64_t kiln_folder_trim(const char *folder, const char *suffix, uint64_t bytes,
-                          kiln_arena *scratch);
+                          kiln_arena *scratch, int *out_removed);

@@ -1,5 +1,5 @@
 /* thread.h: thread-local state of base/, in one block: that of scope.c, budget.c and mem.c; and
- * threads of the library's own. For base/ only. */
+ * threads of the library's own. The state is for base/ only. */
 #pragma once
 
 #include <pthread.h>

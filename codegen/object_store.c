@@ -142,8 +142,9 @@ static kiln_status *make_room(kiln__object_store *store, uint64_t more) {
   store->bytes += more;
   if (!most || (store->counted && store->bytes <= most)) return NULL;
   kiln_arena *scratch = kiln_arena_scoped(store->env->mem);
-  store->bytes =
-      kiln_folder_trim(store->folder, suffix, store->counted ? most / 4 * 3 : most, scratch);
+  int removed;
+  store->bytes = kiln_folder_trim(store->folder, suffix, store->counted ? most / 4 * 3 : most,
+                                  scratch, &removed);
   store->counted = true;
   kiln_arena_destroy(scratch);
   return NULL;
@@ -241,11 +242,9 @@ static kiln_status *prune(const kiln__object_store *store, uint64_t most, int *o
   for (int i = 0; i < files.count; i++)
     *out_removed +=
         files.data[i].is_useless && kiln_folder_remove(store->folder, files.data[i].file.name);
-  kiln_folder_files before = {0}, after = {0};
-  KILN_TRY(kiln_folder_list(store->folder, suffix, arena, &before));
-  (void)kiln_folder_trim(store->folder, suffix, most ? most : UINT64_MAX, arena);
-  KILN_TRY(kiln_folder_list(store->folder, suffix, arena, &after));
-  *out_removed += before.count - after.count;
+  int more;
+  (void)kiln_folder_trim(store->folder, suffix, most ? most : UINT64_MAX, arena, &more);
+  *out_removed += more;
   kiln_arena_destroy(arena);
   return NULL;
 }

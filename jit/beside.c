@@ -124,6 +124,13 @@ static uint64_t worth_of(const kiln_queued_job *job) {
   return kiln__ledger_worth(executor_of((kiln_queued_job *)(uintptr_t)job));
 }
 
+static void set_job(kiln_executor *ex, uint32_t version, uint64_t lent_bytes) {
+  ex->version_then = version;
+  ex->lent_then = lent_bytes;
+  ex->job = (kiln_queued_job){
+      .run = run_job, .drop = drop_job, .worth = worth_of, .owner = &ex->jit->owner};
+}
+
 static bool has_profile(kiln_jit *jit, const char *method) {
   if (!kiln_job_lock_look(&jit->lock)) return false;
   const bool known = jit->profile_arena && kiln_profile_file_knows(&jit->profiles, method);
@@ -137,10 +144,7 @@ void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue se
       __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
     return;
   ex->self_then = kiln_ivalue_retain(self);
-  ex->version_then = __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE);
-  ex->lent_then = UINT64_MAX;
-  ex->job =
-      (kiln_queued_job){.run = run_job, .drop = drop_job, .worth = worth_of, .owner = &jit->owner};
+  set_job(ex, __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE), UINT64_MAX);
   if (!jit->jobs) {
     run_job(&ex->job);
   } else if (!kiln_job_queue_add(jit->jobs, &ex->job)) {
@@ -163,10 +167,7 @@ static bool begin_asking(kiln_executor *ex) {
 /* Takes `status`: of what the job needs. Where no job can be, a later call asks again. */
 static void end_asking(kiln_executor *ex, kiln_call *call, uint32_t version, kiln_status *status) {
   kiln_jit *jit = ex->jit;
-  ex->version_then = version;
-  ex->lent_then = call->compile_bytes;
-  ex->job =
-      (kiln_queued_job){.run = run_job, .drop = drop_job, .worth = worth_of, .owner = &jit->owner};
+  set_job(ex, version, call->compile_bytes);
   kiln_codegen_watch_exit();
   __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
   if (status || !kiln_job_queue_add(jit->jobs, &ex->job)) end_job(ex);

@@ -389,8 +389,7 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
     status = try_make(q, make);
     kiln_codegen_end(jit->codegen);
     kiln_budget_leave(NULL); /* the note is nobody's */
-    const bool makes_level =
-        make != make_plain && make != kiln__prepare_beside && make != kiln__try_beside;
+    const bool makes_level = make != make_plain && !q->preparing;
     if (makes_level && kiln_status_code(status) == KILN_LIMIT) note_limit(q, status);
     kiln_budget_leave(outer);
     kiln_job_lock_give(lock);

@@ -12,7 +12,7 @@
 
 static fixture f;
 static kiln__object_store store;
-static char folder[] = "/tmp/kiln_store_XXXXXX";
+static char folder[32];
 static const kiln__object_name one = {.kernel = "kiln_k0_one", .group = "11aa"};
 static const kiln__object_name two = {.kernel = "kiln_k0_two", .group = "22bb"};
 
