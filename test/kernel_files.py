@@ -66,7 +66,7 @@ class Test:
         self.expect("the first process compiles", first, n)
         self.check("each kernel has a file", len(files(kept)) == n > 0)
         self.expect("the second finds all, and has no libLLVM", Run(self.kiln, kept), 0)
-        self.expect("so it does beside the calls", Run(self.kiln, kept, 5000, compile="async"), 0)
+        self.expect("so it does beside the calls", Run(self.kiln, kept, 50000, compile="async"), 0)
         self.expect("of another instruction set there is none", Run(self.kiln, kept, isa="v2"), n)
         self.expect("compiled by a process of its own, it is the same",
                     Run(self.kiln, kept, compile_process="on"), 0)
