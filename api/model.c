@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "kiln/debug.h"
-#include "runtime/kernels/dispatch.h"
 
 /* -- Methods of the root -- */
 
@@ -81,7 +80,6 @@ kiln_status *kiln__model_make_call(kiln_model *model, kiln_call **out_call) {
   kiln_context *context = model->context;
   kiln_call *call = NULL;
   KILN_TRY(kiln_call_create(context->env, &call));
-  call->dispatch = kiln_dispatch_select(context->env->isa);
   call->types = model->script->unit->types;
   call->host = model;
   call->print = context->print;

@@ -5,7 +5,6 @@
  * values of the run beside them, which keeps addresses from being used again while they tell what a
  * host's handle means. A call without a trace has a graph of its own for its duration. */
 #include "api/builder.h"
-#include "runtime/kernels/dispatch.h"
 
 enum { MAX_UNPACKED = 256 };
 
@@ -238,7 +237,6 @@ static kiln_status *init_trace(kiln_trace *t, kiln_context *context) {
   t->serial = __atomic_add_fetch(&context->trace_serial, 1, __ATOMIC_RELAXED);
   KILN_TRY(kiln_builder_create(context, &t->b));
   KILN_TRY(kiln_call_create(context->env, &t->call));
-  t->call->dispatch = kiln_dispatch_select(context->env->isa);
   t->call->types = t->b->unit->types;
   t->call->print = context->print;
   t->call->print_user = context->print_user;

@@ -313,6 +313,13 @@ kiln_compiled *kiln_compiled_retain(kiln_compiled *kernel) {
   return kernel;
 }
 
+kiln_code_image kiln_compiled_image(const kiln_compiled *kernel) {
+  const kiln__pages *pages = &((const code *)kernel)->pages;
+  return (kiln_code_image){.bytes = pages->base,
+                           .size = pages->used,
+                           .entry = (size_t)((uintptr_t)kernel->fn - (uintptr_t)pages->base)};
+}
+
 void kiln_compiled_release(kiln_compiled *kernel) {
   code *c = (code *)kernel;
   if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;

@@ -126,6 +126,14 @@ kiln_status *kiln_codegen_compile_as(kiln_codegen *codegen, const kiln_loop_fn *
 kiln_compiled *kiln_compiled_retain(kiln_compiled *code);
 void kiln_compiled_release(kiln_compiled *code);
 
+/* Machine code that may lie anywhere, at a multiple of 64 bytes: kernels know no address. */
+typedef struct kiln_code_image {
+  const void *bytes;  /* borrowed from the kernel */
+  size_t size, entry; /* of its function */
+} kiln_code_image;
+/* That of a kernel with an object. */
+kiln_code_image kiln_compiled_image(const kiln_compiled *code);
+
 /* Text of a stage, in `arena`: its schedule (schedule.h), LLVM IR after its passes, assembly, or
  * PTX for the GPU that the flag ptx names: kernel_abi.h says how it is launched; a thread's scratch
  * is kiln_loop_info's for one lane. KILN_UNSUPPORTED: there is none of this kernel. */

@@ -174,7 +174,7 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
   object o = {.bytes = bytes, .size = size};
   KILN_TRY(read_header(&o));
   KILN_TRY(lay_out(&o));
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), used = o.mapped;
   o.mapped = (o.mapped + page - 1) / page * page;
   // cppcheck-suppress invalidFunctionArg ; no file is -1
   o.base = mmap(NULL, o.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -186,7 +186,7 @@ kiln_status *kiln__object_load(const void *bytes, size_t size, const char *symbo
     munmap(o.base, o.mapped);
     return status;
   }
-  *out_pages = (kiln__pages){o.base, o.mapped, code_bytes};
+  *out_pages = (kiln__pages){o.base, o.mapped, used, code_bytes};
   return NULL;
 }
 

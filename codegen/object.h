@@ -11,6 +11,7 @@
 typedef struct kiln__pages {
   void *base;
   size_t size;
+  size_t used;       /* of it; the rest is zeros up to a page's end */
   size_t code_bytes; /* of the function that was looked for */
 } kiln__pages;
 

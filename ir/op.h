@@ -122,7 +122,7 @@ enum {
   KILN_OP_UNINITIALISED = 2048, /* what a result holds is not said; any other operator's result
                                    depends on its arguments alone (test/differential/trial.c) */
   KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
-  KILN_OP_WINDOWS = 8192, /* its elements are of windows of its first argument, which overlap */
+  KILN_OP_WINDOWS = 8192,   /* its elements are of windows of its first argument, which overlap */
   KILN_OP_FUNCTION = 16384, /* pointwise, and each element takes as long as many products do: exp */
 };
 
@@ -208,6 +208,9 @@ kiln_type_table *kiln_registry_types(const kiln_registry *registry);
 /* NULL when no operator has that name ("aten::add"). */
 const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name);
 /* By full name ("aten::add.Tensor", "prim::If"); NULL when absent. */
+/* What a linker knows the function of an operator's kernel as, behind "kiln__kernel_"; NULL: it is
+ * none of the tables. */
+const char *kiln_registry_kernel_name(const kiln_registry *registry, const kiln_kernel *kernel);
 const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name);
 /* A built-in one, never NULL. */
 const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id);

@@ -30,6 +30,7 @@
 typedef struct entry {
   const char *text;
   kiln_kernel_body body;
+  const char *kernel; /* its name behind kiln__kernel_ */
   kiln_shape_fn shape;
   uint32_t flags, variants;
   kiln_op_cost cost;
@@ -82,7 +83,7 @@ typedef struct entry {
 #define SIZES(from) .sizes = KILN_SIZES_##from,
 #define WRITES_STATS(...) .stats = {__VA_ARGS__},
 #define RAISES(arg) .raises = (arg) + 1,
-#define KERNEL(fn) .body = kiln__kernel_##fn,
+#define KERNEL(fn) .body = kiln__kernel_##fn, .kernel = #fn,
 #define SHAPE(fn) .shape = kiln__shape_##fn,
 #define COST(cost_class) .cost = KILN_COST_##cost_class,
 #define FLAGS(set) .flags = set,
@@ -387,6 +388,12 @@ kiln_type_table *kiln_registry_types(const kiln_registry *registry) { return reg
 const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name) {
   const kiln_op_set *set = kiln_map_find(&registry->sets, name);
   return set ? set : kiln__custom_find(&registry->custom, name);
+}
+
+const char *kiln_registry_kernel_name(const kiln_registry *registry, const kiln_kernel *kernel) {
+  const kiln_op *op = kiln_map_find(&registry->exact, kiln_str_from(kernel->name));
+  const bool is_own = op && op->id < (int)ENTRY_COUNT && op->kernel.body == kernel->body;
+  return is_own && entries[op->id].body == kernel->body ? entries[op->id].kernel : NULL;
 }
 
 const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name) {

@@ -197,6 +197,10 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
   return NULL;
 }
 
+kiln_executor *kiln__executor_of(const kiln_callable *callable) {
+  return callable->get_plan == get_plan ? (kiln_executor *)(uintptr_t)callable : NULL;
+}
+
 kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_executor *root,
                                      const char *name) {
   kiln_executor *ex = KILN_NEW(arena, kiln_executor);

@@ -263,6 +263,8 @@ struct kiln_jit {
 /* In `arena`; `root` NULL: a function's. Its maker puts it into a list. */
 kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_executor *root,
                                      const char *name);
+/* Whose callable that is; NULL: it is a group's. */
+kiln_executor *kiln__executor_of(const kiln_callable *callable);
 /* The programs that it owns; it lies in an arena. */
 void kiln__executor_deinit(kiln_executor *executor);
 void kiln__variant_deinit(kiln_variant *variant);

@@ -6,7 +6,6 @@
 #include "base/arena_limit.h"
 #include "base/workspace.h"
 #include "runtime/binding.h"
-#include "runtime/kernels/dispatch.h"
 #include "runtime/type.h"
 
 /* Of what one operator writes as text, where kiln_limits does not name less: 4 GiB with what is
@@ -16,7 +15,8 @@
 enum { COMPILE_MS = 200, COMPILE_BYTES = 24 << 20 };
 enum { CACHE_KEEP_BYTES = 64 << 20 };
 
-kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
+kiln_status *kiln_call_create_for(kiln_env *env, const struct kiln_dispatch *dispatch,
+                                  kiln_call **out_call) {
   kiln_call *call = kiln_mem_alloc_zero(env->mem, sizeof *call);
   if (!call) return kiln_status_oom();
   kiln_cache_init(&call->cache, env->mem, CACHE_KEEP_BYTES);
@@ -30,7 +30,7 @@ kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) {
   call->env = env;
   call->pool = env->pool;
   call->facts = kiln_mem_facts(env->mem);
-  call->dispatch = kiln_dispatch_select(env->isa);
+  call->dispatch = dispatch;
   kiln_call_begin(call, NULL);
   *out_call = call;
   return NULL;

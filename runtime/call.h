@@ -50,7 +50,11 @@ typedef struct kiln_call {
   uint64_t stressed;         /* guards that stress_bailout was asked of */
 } kiln_call;
 
+/* With the kernels of this processor. */
 kiln_status *kiln_call_create(kiln_env *env, kiln_call **out_call) KILN_MUST_USE;
+/* With those of `dispatch`. */
+kiln_status *kiln_call_create_for(kiln_env *env, const struct kiln_dispatch *dispatch,
+                                  kiln_call **out_call) KILN_MUST_USE;
 void kiln_call_destroy(kiln_call *call);
 /* Sets limits and counters for a new call. NULL: none. */
 void kiln_call_begin(kiln_call *call, const kiln_limits *limits);

@@ -31,7 +31,7 @@ struct kiln_fork {
 static kiln_status *make_call(const kiln_fork *fork, kiln_call **out_call) {
   const kiln_call *parent = fork->parent;
   kiln_call *call;
-  KILN_TRY(kiln_call_create(parent->env, &call));
+  KILN_TRY(kiln_call_create_for(parent->env, parent->dispatch, &call));
   kiln_tally_begin(&call->tally, parent->tally.book);
   kiln_call_begin(call, &parent->limits);
   call->pool = parent->pool;

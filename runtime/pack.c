@@ -290,6 +290,7 @@ typedef struct kiln__packed {
   kiln_memory from;          /* held */
   void *copy;
   size_t bytes;
+  bool is_lent; /* the copy is somebody else's (kiln_pack_give) */
 } kiln__packed;
 
 struct kiln_pack_store {
@@ -329,8 +330,10 @@ static kiln__packed **bucket_of(kiln_pack_store *store, const void *from) {
 }
 
 static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
-  __atomic_fetch_sub(&store->bytes, p->bytes, __ATOMIC_RELAXED);
-  kiln_cache_free_mem(store->mem, p->copy, p->bytes);
+  if (!p->is_lent) {
+    __atomic_fetch_sub(&store->bytes, p->bytes, __ATOMIC_RELAXED);
+    kiln_cache_free_mem(store->mem, p->copy, p->bytes);
+  }
   kiln_memory_release(&p->from);
   kiln_mem_free(store->mem, p, sizeof *p);
 }
@@ -478,6 +481,47 @@ static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln
   h->store = store;
   if (!kiln_recall_add(&slot->kept, &kind, call->epoch, &h->entry)) destroy_holding(h);
   return NULL;
+}
+
+const void *kiln_pack_find(const kiln_pack_slot *slot, const kiln_tensor *t, size_t *out_bytes) {
+  for (kiln_recalled *e = kiln_recall_first(&slot->kept); e; e = kiln_recall_next(e)) {
+    const kiln__packed *packed = ((const holding *)e)->packed;
+    if (!kiln_memory_is(&packed->from, t)) continue;
+    *out_bytes = packed->bytes;
+    return packed->copy;
+  }
+  return NULL;
+}
+
+static kiln_status *lend(kiln_pack_store *store, const kiln_kernel_pack *pack, const kiln_tensor *t,
+                         const void *copy, size_t bytes, kiln__packed **out) {
+  kiln__packed *p = kiln_mem_alloc_zero(store->mem, sizeof *p);
+  if (!p) return kiln_status_oom();
+  *p = (kiln__packed){
+      .refs = 1,
+      .pack = kiln_pack_of(pack, t->numel, kiln_tensor_sizes(t), kiln_tensor_strides(t)),
+      .from = kiln_memory_hold(t),
+      .copy = (void *)(uintptr_t)copy,
+      .bytes = bytes,
+      .is_lent = true};
+  p->pack.input = 0;
+  *out = p;
+  return add(store, t, out);
+}
+
+kiln_status *kiln_pack_give(kiln_epoch *epoch, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                            const kiln_tensor *t, const void *copy, size_t bytes) {
+  kiln_pack_store *store = slot->store;
+  holding *h = kiln_mem_alloc_zero(store->mem, sizeof *h);
+  if (!h) return kiln_status_oom();
+  h->store = store;
+  kiln_status *status = lend(store, pack, t, copy, bytes, &h->packed);
+  if (status) {
+    kiln_mem_free(store->mem, h, sizeof *h);
+  } else if (!kiln_recall_add(&slot->kept, &kind, epoch, &h->entry)) {
+    destroy_holding(h);
+  }
+  return status;
 }
 
 kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,

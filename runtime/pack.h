@@ -40,6 +40,13 @@ typedef struct kiln_pack_slot {
   kiln_recall kept;
 } kiln_pack_slot;
 void kiln_pack_slot_release(kiln_pack_slot *slot);
+/* The slot's copy of t, and its bytes; NULL: it keeps none. */
+const void *kiln_pack_find(const kiln_pack_slot *slot, const kiln_tensor *t, size_t *out_bytes);
+/* What such a copy is, made before, perhaps by another process: the slot keeps it, and others of
+ * its store find it there. It stays its owner's, longer than the slot. Where the slot has no room
+ * for it, it does without. */
+kiln_status *kiln_pack_give(kiln_epoch *epoch, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                            const kiln_tensor *t, const void *copy, size_t bytes) KILN_MUST_USE;
 
 /* What the kernel reads for tensor `t`, copied or transformed; `slot` is NULL where nothing is to
  * be kept. *out_own: memory of the call's cache, *out_bytes of it, which the caller gives back

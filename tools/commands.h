@@ -9,6 +9,7 @@
   X(bench)               \
   X(inspect)             \
   X(convert)             \
+  X(compile)             \
   X(graph)               \
   X(explain)             \
   X(profile)             \

@@ -497,6 +497,28 @@ KILN_API kiln_status *kiln_instance_freeze(kiln_instance *instance,
                                            const kiln_freeze_options *options,
                                            kiln_model **out_model);
 
+/* -- Code ahead of time -- */
+
+typedef struct kiln_compile_options {
+  const char *name; /* of the files, and of what is in them; NULL: the archive's */
+  int general;      /* 1: with code for arguments of other shapes and types, uncompiled */
+  size_t struct_size;
+} kiln_compile_options;
+
+/* Writes the method as code of a C program into `folder`, which is made if it is not there: NAME.h,
+ * NAME.o and NAME.weights, to be linked with libkiln-aot (kiln/aot.h, docs/aot.md). The method is
+ * called until all is compiled that there is to compile for these arguments; what was compiled for
+ * calls before is written too. Tensors and numbers in the arguments are the program's inputs, all
+ * else in them is constant; tensors and numbers in the result are its outputs. Attributes are as
+ * they were loaded.
+ *
+ * KILN_UNSUPPORTED, with what it is, for a model with something that has no place in such a program:
+ * a host's operators, quantised, sparse and nested tensors, methods that only a run chooses; and
+ * where there is no LLVM. */
+KILN_API kiln_status *kiln_model_compile(kiln_model *model, const char *method,
+                                         kiln_value *const *arguments, int argument_count,
+                                         const char *folder, const kiln_compile_options *options);
+
 /* -- Values -- */
 
 typedef enum kiln_kind {

@@ -1,45 +1,5 @@
-/* dispatch.c: the tables of kernels, one for each instruction set. */
+/* dispatch.c: what the kernels of all instruction sets have in common. */
 #include "runtime/kernels/dispatch.h"
-
-#include "runtime/kernels/isa.h"
-
-#define TABLE(name, token)                               \
-  {.isa = KILN_ISA_##name,                               \
-   .loops = {[KILN_CTYPE_BOOL] = kiln__pw_b8_##token,    \
-             [KILN_CTYPE_I32] = kiln__pw_i32_##token,    \
-             [KILN_CTYPE_I64] = kiln__pw_i64_##token,    \
-             [KILN_CTYPE_F32] = kiln__pw_f32_##token,    \
-             [KILN_CTYPE_F64] = kiln__pw_f64_##token,    \
-             [KILN_CTYPE_C64] = kiln__pw_c64_##token,    \
-             [KILN_CTYPE_C128] = kiln__pw_c128_##token}, \
-   .load = kiln__load_##token,                           \
-   .store = kiln__store_##token,                         \
-   .reduce = kiln__reduce_##token,                       \
-   .places = kiln__places_##token,                       \
-   .rows_f32 = &kiln__rows_f32_##token,                  \
-   .rows_f64 = &kiln__rows_f64_##token,                  \
-   .gemm_f32 = kiln__gemm_f32_##token,                   \
-   .gemm_f64 = kiln__gemm_f64_##token,                   \
-   .conv_f32 = kiln__conv_f32_##token,                   \
-   .conv_f64 = kiln__conv_f64_##token,                   \
-   .blocked = &kiln__blocked_##token,                    \
-   .winograd = &kiln__winograd_##token}
-
-/* Those that the build's option isa asks for. */
-static const kiln_dispatch tables[] = {
-    TABLE(V2, v2),
-#if defined(__x86_64__)
-    TABLE(AVX2, avx2),
-#if KILN_KERNEL_ISAS > 2
-    TABLE(AVX512, avx512),
-#endif
-#endif
-};
-
-const kiln_dispatch *kiln_dispatch_select(kiln_isa isa) {
-  size_t index = (size_t)isa, count = sizeof tables / sizeof *tables;
-  return &tables[index < count ? index : count - 1];
-}
 
 const uint8_t kiln__pw_results[KILN_PW__COUNT] = {
 #define KILN_PW(name, arity, result) KILN_PW_##result,

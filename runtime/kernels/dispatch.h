@@ -116,8 +116,9 @@ typedef struct kiln_dispatch {
   const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
 } kiln_dispatch;
 
-/* The table of an instruction set: of one without kernels of its own, the last before it. Static.
- */
+/* One for each instruction set that the build's option isa asks for. */
+extern const kiln_dispatch kiln__dispatch_v2, kiln__dispatch_avx2, kiln__dispatch_avx512;
+/* The table of an instruction set: of one without kernels of its own, the last before it. */
 const kiln_dispatch *kiln_dispatch_select(kiln_isa isa);
 /* The last instruction set with kernels of its own that this machine runs. */
 static inline kiln_isa kiln_dispatch_last(void) {

@@ -50,7 +50,7 @@
 #define KILN_IN_REGISTER(v) ((void)0)
 #endif
 
-/* What dispatch.c gathers: every array and function of an instruction set. */
+/* What table_isa.c gathers: every array and function of an instruction set. */
 #define KILN_ISA_DECLARE(isa)                                                               \
   extern const kiln_pw_loop kiln__pw_b8_##isa[KILN_PW__COUNT];                              \
   extern const kiln_pw_loop kiln__pw_i32_##isa[KILN_PW__COUNT];                             \

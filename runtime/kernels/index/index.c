@@ -6,17 +6,30 @@
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
 
-static void combine_element(char *to, const char *from, kiln_dtype dtype, kiln_pw_functor how) {
-  const kiln_dispatch *d = kiln_dispatch_select(KILN_ISA_V2);
-  kiln_ctype ctype = kiln_ctype_of(dtype);
-  double a[2], b[2], result[2];
-  d->load[dtype][ctype]((char *)a, 0, to, 0, 1);
-  d->load[dtype][ctype]((char *)b, 0, from, 0, 1);
-  char *data[3] = {(char *)result, (char *)a, (char *)b};
-  int64_t strides[3] = {0, 0, 0};
-  kiln_pw_params params = {0};
-  d->loops[ctype][how](data, strides, 1, &params);
-  d->store[ctype][dtype](to, 0, (const char *)result, 0, 1);
+/* to = to + from, or to * from, as the pointwise kernels compute them: small floats as floats. */
+static void combine_element(char *to, const char *from, kiln_dtype dtype, bool product) {
+  if (dtype == KILN_DTYPE_I64 || dtype == KILN_DTYPE_U64) {
+    const uint64_t a = *(const uint64_t *)to, b = *(const uint64_t *)from;
+    *(uint64_t *)to = product ? a * b : a + b;
+  } else if (kiln_dtype_is_int(dtype, true)) {
+    const int64_t a = kiln_element_i64(dtype, to), b = kiln_element_i64(dtype, from);
+    const int64_t result = product ? a * b : a + b;
+    kiln_element_put_i64(dtype, dtype == KILN_DTYPE_BOOL ? result != 0 : result, to);
+  } else if (dtype == KILN_DTYPE_F64) {
+    const double a = *(const double *)to, b = *(const double *)from;
+    *(double *)to = product ? a * b : a + b;
+  } else if (dtype == KILN_DTYPE_C128) {
+    double *a = (double *)to;
+    const double *b = (const double *)from, re = a[0], im = a[1];
+    a[0] = product ? re * b[0] - im * b[1] : re + b[0];
+    a[1] = product ? re * b[1] + im * b[0] : im + b[1];
+  } else {
+    double im[2] = {0};
+    const float re_a = (float)kiln_element_f64(dtype, to, &im[0]), im_a = (float)im[0];
+    const float re_b = (float)kiln_element_f64(dtype, from, &im[1]), im_b = (float)im[1];
+    const float re = product ? re_a * re_b - im_a * im_b : re_a + re_b;
+    kiln_element_put_c128(dtype, re, product ? re_a * im_b + im_a * re_b : im_a + im_b, to);
+  }
 }
 void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
   switch (dtype) {
@@ -25,7 +38,7 @@ void kiln__add_element(char *to, const char *from, kiln_dtype dtype) {
     case KILN_DTYPE_I64: *(uint64_t *)to += *(const uint64_t *)from; return;
     case KILN_DTYPE_I32: *(uint32_t *)to += *(const uint32_t *)from; return;
     case KILN_DTYPE_BOOL: *to = (char)(*to | *from); return;
-    default: combine_element(to, from, dtype, KILN_PW_add);
+    default: combine_element(to, from, dtype, false);
   }
 }
 
@@ -277,7 +290,7 @@ static int64_t meet_row(const meeting_row *r, meeting_kind what, kiln_dtype dtyp
     if (what == SCATTER_ADD) {
       kiln__add_element(a, theirs, dtype);
     } else {
-      combine_element(a, theirs, dtype, KILN_PW_mul);
+      combine_element(a, theirs, dtype, true);
     }
   }
   return i;

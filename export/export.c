@@ -1,0 +1,234 @@
+/* export.c: the program, its weights and its files, in this order:
+ *   callables and plans are found; self and the arguments become values; plans are walked over for
+ *   what they read and keep; the weights' file is laid out; all is put into the image. */
+#include "export/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/scope.h"
+#include "export/internal.h"
+
+/* -- The weights' file -- */
+
+/* Appends it at a multiple of 64 bytes; gives the place in the file. */
+static int64_t put_weights(kiln__exporter *x, const void *bytes, size_t size) {
+  static const char zeros[KILN_AOT_ALIGN];
+  kiln_text_put(&x->weights, kiln_str_make(zeros, -x->weights.len & (KILN_AOT_ALIGN - 1)));
+  const size_t at = x->weights.len;
+  kiln_text_put(&x->weights, kiln_str_make(bytes, size));
+  return (int64_t)(at + sizeof(kiln_aot_head));
+}
+
+/* A copy serves all that keep it: by its address. */
+static void put_copies(kiln__exporter *x) {
+  kiln_map places = kiln_map_in(x->arena);
+  for (int i = 0; i < x->plans.count; i++) {
+    kiln__out_plan *p = x->plans.data[i];
+    for (int k = 0; k < p->packs.count; k++) {
+      void *known = kiln_map_find_ptr(&places, p->copies.data[k]);
+      int64_t at = (int64_t)(intptr_t)known;
+      if (!known) {
+        at = put_weights(x, p->copies.data[k], (size_t)p->packs.data[k].bytes);
+        kiln_map_set_ptr(&places, p->copies.data[k], (void *)(intptr_t)at);
+      }
+      p->packs.data[k].at = at;
+    }
+  }
+}
+
+static void put_storages(kiln__exporter *x) {
+  for (int i = 0; i < x->storages.count; i++) {
+    kiln__out_storage *s = &x->storages.data[i];
+    s->image.bytes = (int64_t)s->storage->bytes;
+    s->image.is_there = s->is_needed;
+    if (s->is_needed) {
+      s->image.at = put_weights(x, s->storage->data, s->storage->bytes);
+    } else {
+      s->image.at = x->absent_bytes;
+      x->absent_bytes +=
+          (int64_t)((s->storage->bytes + KILN_AOT_ALIGN) & ~(size_t)(KILN_AOT_ALIGN - 1));
+    }
+  }
+}
+
+static size_t put_storage_images(kiln__exporter *x) {
+  const size_t at = kiln__image_put(&x->image, "", 0, 8);
+  for (int i = 0; i < x->storages.count; i++) KILN__PUT(&x->image, x->storages.data[i].image);
+  return at;
+}
+
+static kiln_aot_head head_of(const kiln__exporter *x) {
+  kiln_aot_head head = {.magic = {'K', 'I', 'L', 'N', 'A', 'O', 'T', '1'},
+                        .bytes = sizeof head + x->weights.len,
+                        .digest = kiln_digest_bytes(x->weights.data, x->weights.len)};
+  return head;
+}
+
+/* -- The program -- */
+
+static size_t put_inputs(kiln__exporter *x) {
+  kiln_aot_input *images = KILN_NEW_ARRAY(x->arena, kiln_aot_input, x->inputs.count);
+  for (int i = 0; i < x->inputs.count; i++) images[i].tag = x->inputs.data[i].tag;
+  const size_t at = kiln__image_put(&x->image, images, sizeof *images * (size_t)x->inputs.count, 8);
+  for (int i = 0; i < x->inputs.count; i++)
+    KILN__POINT(&x->image, at + (size_t)i * sizeof *images, kiln_aot_input, name,
+                kiln__image_text(&x->image, x->inputs.data[i].name));
+  return at;
+}
+
+/* What a context is to be told beside its threads. */
+static size_t put_options(kiln__exporter *x) {
+  const bool rounds = x->request->jit->env.flags.matmul != 0;
+  const size_t text = kiln__image_text(&x->image, "KILN_MATMUL=bf16");
+  const char *none[2] = {NULL};
+  const size_t at = kiln__image_put(&x->image, none, sizeof none, 8);
+  if (rounds) kiln__image_point(&x->image, at, text);
+  return at;
+}
+
+static const char *dispatch_symbol(const kiln_dispatch *dispatch) {
+  return dispatch->isa == KILN_ISA_V2     ? "kiln__dispatch_v2"
+         : dispatch->isa == KILN_ISA_AVX2 ? "kiln__dispatch_avx2"
+                                          : "kiln__dispatch_avx512";
+}
+
+static kiln_status *put_program(kiln__exporter *x, int32_t self) {
+  const kiln_export *r = x->request;
+  const kiln_env *env = &r->jit->env;
+  size_t plans;
+  KILN_TRY(kiln__export_plans_at(x, &plans));
+  const size_t callables = kiln__export_callables_at(x);
+  const size_t inputs = put_inputs(x), options = put_options(x);
+  const size_t args = kiln__export_numbers(x, x->args.data, x->args.count);
+  const size_t name = kiln__image_text(&x->image, r->name);
+  const size_t method = kiln__image_text(&x->image, r->method_name);
+  const size_t types = kiln__export_types_at(x), values = kiln__export_values_at(x);
+  const size_t storages = put_storage_images(x);
+  struct kiln_aot_program image;
+  memset(&image, 0, sizeof image);
+  image.isa = env->isa;
+  image.needs_tiles = env->tiles;
+  image.weights = head_of(x).digest;
+  image.weights_bytes = (int64_t)head_of(x).bytes;
+  image.absent_bytes = x->absent_bytes;
+  image.type_count = x->types.count;
+  image.storage_count = x->storages.count;
+  image.value_count = x->values.count;
+  image.plan_count = x->plans.count;
+  image.callable_count = x->callables.count;
+  image.self = self;
+  image.arg_count = x->args.count;
+  image.input_count = x->inputs.count;
+  image.output_count = x->output_words.count;
+  image.writes = r->writes;
+  const size_t at = x->symbol_at = KILN__PUT(&x->image, image);
+  KILN__POINT(&x->image, at, kiln_aot_program, name, name);
+  KILN__POINT(&x->image, at, kiln_aot_program, method, method);
+  KILN__POINT(&x->image, at, kiln_aot_program, options, options);
+  KILN__POINT(&x->image, at, kiln_aot_program, types, types);
+  KILN__POINT(&x->image, at, kiln_aot_program, storages, storages);
+  KILN__POINT(&x->image, at, kiln_aot_program, values, values);
+  KILN__POINT(&x->image, at, kiln_aot_program, plans, plans);
+  KILN__POINT(&x->image, at, kiln_aot_program, callables, callables);
+  KILN__POINT(&x->image, at, kiln_aot_program, args, args);
+  KILN__POINT(&x->image, at, kiln_aot_program, inputs, inputs);
+  kiln__image_name(&x->image, at + offsetof(kiln_aot_program, mark), KILN_AOT_MARK_NAME);
+  kiln__image_name(&x->image, at + offsetof(kiln_aot_program, dispatch),
+                   dispatch_symbol(r->call->dispatch));
+  return NULL;
+}
+
+/* -- Files -- */
+
+static kiln_status *write_all(int fd, kiln_str bytes) {
+  while (bytes.len > 0) {
+    const ssize_t n = write(fd, bytes.data, bytes.len < 1 << 30 ? bytes.len : 1 << 30);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(n < 0 ? errno : EIO));
+    bytes = kiln_str_make(bytes.data + n, bytes.len - (size_t)n);
+  }
+  return NULL;
+}
+
+/* Under another name, which then takes the place of what was there. */
+static kiln_status *write_file(const kiln__exporter *x, const char *ending, kiln_str first,
+                               kiln_str second) {
+  const char *path =
+      kiln_arena_printf(x->arena, "%s/%s.%s", x->request->folder, x->request->name, ending);
+  const char *other = kiln_arena_printf(x->arena, "%s.%ld.tmp", path, (long)getpid());
+  const int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", other, strerror(errno));
+  kiln_status *status = write_all(fd, first);
+  if (!status) status = write_all(fd, second);
+  if (close(fd) != 0 && !status) status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
+  if (!status && rename(other, path) != 0)
+    status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
+  if (!status) return NULL;
+  unlink(other);
+  return kiln_status_note(status, "while %s was written", path);
+}
+
+static kiln_status *write_files(const kiln__exporter *x) {
+  const kiln_export *r = x->request;
+  const kiln_aot_head head = head_of(x);
+  const char *symbol = kiln_arena_printf(x->arena, "%s_program", r->name);
+  if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
+    return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", r->folder, strerror(errno));
+  KILN_TRY(write_file(x, "weights", kiln_str_make((const char *)&head, sizeof head),
+                      kiln_text_str(&x->weights)));
+  KILN_TRY(write_file(
+      x, "o", kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program)),
+      KILN_STR("")));
+  return write_file(x, "h", kiln__export_header(x), KILN_STR(""));
+}
+
+/* -- All of it -- */
+
+static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
+  kiln__exporter *x = KILN_NEW(arena, kiln__exporter);
+  *x = (kiln__exporter){.request = request,
+                        .arena = arena,
+                        .image = kiln__image_in(arena),
+                        .weights = kiln_text_in(arena)};
+  kiln_map *maps[] = {&x->value_at, &x->type_at,   &x->storage_at, &x->callable_at,
+                      &x->plan_at,  &x->kernel_at, &x->code_at,    &x->source_at,
+                      &x->range_at, &x->written,   &x->compiled};
+  for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) *maps[i] = kiln_map_in(arena);
+  (void)kiln__image_text(&x->image, KILN_VERSION_STRING); /* place 0 is none */
+  int32_t self;
+  KILN_TRY(kiln__export_callables(x));
+  KILN_TRY(kiln__export_value(x, request->self, &self));
+  for (int i = 0; i < x->plans.count; i++) {
+    const kiln_plan *plan = x->plans.data[i]->plan;
+    int32_t number;
+    for (int k = 0; k < plan->constant_count; k++)
+      KILN_TRY(kiln__export_value(x, plan->constants[k], &number));
+  }
+  KILN_TRY(kiln__export_arguments(x));
+  KILN_TRY(kiln__export_known(x));
+  put_copies(x);
+  put_storages(x);
+  KILN_TRY(put_program(x, self));
+  return write_files(x);
+}
+
+static kiln_status *export_scoped(const kiln_export *request) {
+  return export_in(request, kiln_arena_scoped(request->jit->env.mem));
+}
+static kiln_status *export_protected(const kiln_export *request) {
+  KILN_PROTECT(export_scoped(request));
+}
+
+kiln_status *kiln_export_program(const kiln_export *request) {
+  kiln_epoch *epoch = &request->jit->epoch; /* no variant goes meanwhile */
+  const uint64_t ticket = kiln_epoch_enter(epoch, 0);
+  request->call->epoch = epoch;
+  kiln_status *status = export_protected(request);
+  request->call->epoch = NULL;
+  kiln_epoch_leave(epoch, ticket);
+  return status;
+}

@@ -1,0 +1,110 @@
+/* internal.h: what the files of export/ share. All memory is of one arena; functions without a
+ * status leave the scope where there is none left. Places are those in the image, numbers those in
+ * the program's arrays. */
+#pragma once
+
+#include "aot/image.h"
+#include "export/export.h"
+#include "export/image.h"
+#include "jit/executor.h"
+
+/* A value of the program, with the places of what it points to. */
+typedef struct kiln__out_value {
+  kiln_aot_value value;
+  size_t items, target; /* of its items; of its text or tensor */
+} kiln__out_value;
+
+typedef struct kiln__out_type {
+  const kiln_type *type;
+  kiln_aot_type image;
+  size_t elems, name, names, member_names, members; /* places */
+} kiln__out_type;
+
+typedef struct kiln__out_storage {
+  kiln_storage *storage;
+  bool is_needed; /* its elements are read */
+  kiln_aot_storage image;
+} kiln__out_storage;
+
+typedef struct kiln__out_callable {
+  const kiln_callable *callable;
+  kiln_aot_callable image;
+  const kiln_plan **plans; /* [image.variant_count] */
+  const kiln_guard_desc **guards;
+  kiln_ivalue *args; /* [image.arg_count]: what is known of them: */
+  uint8_t *known;    /* kiln__known of each */
+  const char *words; /* for image.words; NULL: none yet */
+  bool is_open;      /* called by what does not name it: with anything */
+} kiln__out_callable;
+
+typedef struct kiln__out_plan {
+  const kiln_plan *plan;
+  kiln__out_callable *of;
+  KILN_VEC(kiln_aot_pack) packs;
+  KILN_VEC(const void *) copies; /* of each pack */
+  KILN_VEC(kiln_aot_kept) kept;
+  KILN_VEC(int32_t) kept_values; /* arguments and results of each in turn */
+} kiln__out_plan;
+
+typedef enum kiln__known { KILN__UNSEEN, KILN__KNOWN, KILN__UNKNOWN } kiln__known;
+
+typedef struct kiln__exporter {
+  const kiln_export *request;
+  kiln_arena *arena;
+  kiln__image image;
+  KILN_VEC(kiln__out_value) values;
+  KILN_VEC(kiln__out_type) types;
+  KILN_VEC(kiln__out_storage) storages;
+  KILN_VEC(kiln__out_callable *) callables;
+  KILN_VEC(kiln__out_plan *) plans;
+  kiln_map value_at, type_at, storage_at, callable_at, plan_at; /* address -> number + 1 */
+  kiln_map kernel_at, code_at, source_at, range_at;             /* address -> place + 1 */
+  kiln_map written;                                             /* slots that a plan sets, + 1 */
+  kiln_map compiled;                                            /* function -> kiln_compiled */
+  KILN_VEC(kiln_aot_input) inputs;
+  KILN_VEC(const char *) input_words; /* "Float(2, 3)" */
+  KILN_VEC(const char *) output_words;
+  KILN_VEC(size_t) output_bytes; /* of the result that was seen */
+  KILN_VEC(int32_t) args;
+  bool needs_all; /* not all that reads a weight is known */
+  int64_t absent_bytes;
+  kiln_text weights; /* of the file, behind the head */
+  size_t symbol_at;  /* of the program in the image */
+} kiln__exporter;
+
+/* -- values.c -- */
+kiln_status *kiln__export_value(kiln__exporter *x, kiln_ivalue v, int32_t *out_index) KILN_MUST_USE;
+kiln_status *kiln__export_type(kiln__exporter *x, const kiln_type *type,
+                               int32_t *out_index) KILN_MUST_USE;
+/* The arguments, with inputs for tensors and numbers, and the words of the outputs. */
+kiln_status *kiln__export_arguments(kiln__exporter *x) KILN_MUST_USE;
+/* Places of the arrays, when they are complete. */
+size_t kiln__export_types_at(kiln__exporter *x);
+size_t kiln__export_values_at(kiln__exporter *x);
+/* An array of int32 in the image; 0 where it is empty. */
+size_t kiln__export_numbers(kiln__exporter *x, const int32_t *numbers, int count);
+
+/* -- known.c -- */
+/* What plans read of weights, and what they keep: fills the plans' packs and results, and says
+ * which storages are needed. */
+kiln_status *kiln__export_known(kiln__exporter *x) KILN_MUST_USE;
+
+/* -- plans.c -- */
+/* The callable, and all that it calls. */
+kiln_status *kiln__export_callables(kiln__exporter *x) KILN_MUST_USE;
+int kiln__export_callable_number(const kiln__exporter *x, const kiln_callable *callable);
+kiln_status *kiln__export_plans_at(kiln__exporter *x, size_t *out_place) KILN_MUST_USE;
+size_t kiln__export_callables_at(kiln__exporter *x);
+
+/* -- structs.c -- */
+kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,
+                                 size_t *out_place) KILN_MUST_USE;
+/* "(Float(2, 3), Float(s0, 4))": its entries that are `shown`. */
+void kiln__export_guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown);
+size_t kiln__export_guards(kiln__exporter *x, const kiln_guard_desc *guards, int count);
+kiln_status *kiln__export_groups(kiln__exporter *x, const kiln_plan *plan,
+                                 size_t *out_place) KILN_MUST_USE;
+size_t kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan);
+
+/* -- header.c -- */
+kiln_str kiln__export_header(const kiln__exporter *x);
