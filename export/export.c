@@ -196,7 +196,7 @@ static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
                         .weights = kiln_text_in(arena)};
   kiln_map *maps[] = {&x->value_at, &x->type_at,   &x->storage_at, &x->callable_at,
                       &x->plan_at,  &x->kernel_at, &x->code_at,    &x->source_at,
-                      &x->range_at, &x->written,   &x->compiled};
+                      &x->range_at, &x->written,   &x->needed,     &x->compiled};
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) *maps[i] = kiln_map_in(arena);
   (void)kiln__image_text(&x->image, KILN_VERSION_STRING); /* place 0 is none */
   int32_t self;

@@ -59,6 +59,7 @@ typedef struct kiln__exporter {
   KILN_VEC(kiln__out_plan *) plans;
   kiln_map value_at, type_at, storage_at, callable_at, plan_at; /* address -> number + 1 */
   kiln_map kernel_at, code_at, source_at, range_at;             /* address -> place + 1 */
+  kiln_map needed;                                              /* boxes from which all is needed */
   kiln_map written;                                             /* slots that a plan sets, + 1 */
   kiln_map compiled;                                            /* function -> kiln_compiled */
   KILN_VEC(kiln_aot_input) inputs;

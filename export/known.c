@@ -16,8 +16,8 @@ typedef struct walk {
   kiln__exporter *x;
   kiln__out_plan *p;
   held *regs;
-  int *writers;                   /* of each register: instructions */
-  bool *targets;                  /* of each instruction: something jumps there */
+  int *from, *until; /* of each instruction: the first jump to it from before, the last from behind
+                      */
   const kiln_guard_desc **guards; /* of each instruction: who jumps there asked this; or NULL */
   bool says;                      /* the last walk: what is kept and needed */
   bool changed;                   /* something new was said of a callee */
@@ -54,19 +54,35 @@ static bool is_tensor(held h) {
          !kiln_tensor_is_undefined(h.value.u.tensor);
 }
 
+static void need_storage(kiln__exporter *x, const kiln_storage *s) {
+  void *at = kiln_map_find_ptr(&x->storage_at, s->data ? s->data : (const void *)s);
+  if (at) x->storages.data[(uintptr_t)at - 1].is_needed = true;
+}
+
 /* All that is reached from the value may be read. */
-static void need(kiln__exporter *x, kiln_ivalue v) {
-  if (v.tag == KILN_TAG_TENSOR && v.u.tensor && v.u.tensor->storage) {
-    const kiln_storage *s = v.u.tensor->storage;
-    void *at = kiln_map_find_ptr(&x->storage_at, s->data ? s->data : (const void *)s);
-    if (at) x->storages.data[(uintptr_t)at - 1].is_needed = true;
-  } else if (v.tag == KILN_TAG_LIST || v.tag == KILN_TAG_TUPLE || v.tag == KILN_TAG_DICT ||
-             v.tag == KILN_TAG_OBJECT) {
-    x->needs_all = true;
+static void need(kiln__exporter *x, kiln_ivalue first) {
+  KILN_VEC(kiln_ivalue) todo = {0};
+  kiln_vec_push(x->arena, &todo, first);
+  while (todo.count > 0) {
+    const kiln_ivalue v = kiln_vec_pop(&todo);
+    if (v.tag < KILN_TAG__COUNTED || !v.u.box || kiln_map_find_ptr(&x->needed, v.u.box)) continue;
+    kiln_map_set_ptr(&x->needed, v.u.box, x);
+    const bool is_list = v.tag == KILN_TAG_LIST;
+    if (v.tag == KILN_TAG_TENSOR && v.u.tensor->storage) need_storage(x, v.u.tensor->storage);
+    for (int64_t i = 0; is_list && i < v.u.list->count; i++)
+      kiln_vec_push(x->arena, &todo, v.u.list->items[i]);
+    for (int64_t i = 0; v.tag == KILN_TAG_TUPLE && i < v.u.tuple->count; i++)
+      kiln_vec_push(x->arena, &todo, v.u.tuple->items[i]);
+    for (int64_t i = 0; v.tag == KILN_TAG_OBJECT && i < v.u.object->count; i++)
+      kiln_vec_push(x->arena, &todo, v.u.object->slots[i]);
+    kiln_ivalue *key, *value;
+    for (int64_t i = 0; v.tag == KILN_TAG_DICT && kiln_dict_next(v.u.dict, &i, &key, &value);)
+      kiln_vec_push(x->arena, &todo, *value);
   }
 }
 
 static void need_operand(const walk *w, kiln_operand o) {
+  if ((o & KILN_OPERAND_INDEX) == KILN_OPERAND_NONE) return;
   const held h = look(w, o);
   if (w->says && h.is_known) need(w->x, h.value);
 }
@@ -185,28 +201,38 @@ static void walk_call(walk *w, const kiln_instr *in, const kiln_operand *o) {
 
 static void find_paths(walk *w) {
   const kiln_plan *plan = w->p->plan;
+  const int end = plan->code_count;
   w->regs = KILN_NEW_ARRAY(w->x->arena, held, plan->register_count);
-  w->writers = KILN_NEW_ARRAY(w->x->arena, int, plan->register_count);
-  w->targets = KILN_NEW_ARRAY(w->x->arena, bool, plan->code_count + 1);
-  w->guards = KILN_NEW_ARRAY(w->x->arena, const kiln_guard_desc *, plan->code_count + 1);
-  for (int k = 0; k < plan->code_count; k++) {
+  w->from = KILN_NEW_ARRAY(w->x->arena, int, end + 1);
+  w->until = KILN_NEW_ARRAY(w->x->arena, int, end + 1);
+  w->guards = KILN_NEW_ARRAY(w->x->arena, const kiln_guard_desc *, end + 1);
+  for (int k = 0; k <= end; k++) w->from[k] = end, w->until[k] = -1;
+  for (int k = 0; k < end; k++) {
     const kiln_instr *in = &plan->code[k];
-    const kiln_operand *outs = plan->operands + in->operands + in->in_count;
-    for (int i = 0; i < in->out_count; i++)
-      if ((outs[i] & KILN_OPERAND_INDEX) != KILN_OPERAND_NONE)
-        w->writers[outs[i] & KILN_OPERAND_INDEX]++;
-    if (in->op == KILN_INSTR_JMP || in->op == KILN_INSTR_JF || in->op == KILN_INSTR_LOOP)
-      w->targets[in->x] = true;
+    const int to = (int)in->x;
+    if (in->op != KILN_INSTR_JMP && in->op != KILN_INSTR_JF && in->op != KILN_INSTR_LOOP) continue;
+    if (k < w->from[to] && k < to) w->from[to] = k;
+    if (k > w->until[to] && k >= to) w->until[to] = k;
     if (in->op == KILN_INSTR_JF && k > 0 && in[-1].op == KILN_INSTR_TYPECHECK)
-      w->guards[in->x] = &plan->guards[in[-1].x];
+      w->guards[to] = &plan->guards[in[-1].x];
   }
-  for (int i = 0; i < plan->arg_count; i++) w->writers[i]++;
 }
 
-/* Paths meet: what another one may have written is not known. */
-static void meet(walk *w) {
-  for (int i = 0; i < w->p->plan->register_count; i++)
-    if (w->writers[i] > 1) w->regs[i] = (held){0};
+/* What the instruction writes is not known any more, and may be read all the same. */
+static void forget(walk *w, const kiln_instr *in) {
+  const kiln_operand *outs = w->p->plan->operands + in->operands + in->in_count;
+  for (int i = 0; i < in->out_count; i++) {
+    need_operand(w, outs[i]);
+    put(w, outs[i], (held){0});
+  }
+}
+
+/* Paths meet at instruction k: they differ in what was written since the first jump to it, or will
+ * be before the last one. */
+static void meet(walk *w, int k) {
+  const kiln_instr *code = w->p->plan->code;
+  for (int i = w->from[k] + 1; i < k; i++) forget(w, &code[i]);
+  for (int i = k; i <= w->until[k]; i++) forget(w, &code[i]);
 }
 
 static kiln_status *walk_plan(walk *w) {
@@ -217,7 +243,7 @@ static kiln_status *walk_plan(walk *w) {
   for (int k = 0; k < plan->code_count; k++) {
     const kiln_instr *in = &plan->code[k];
     const kiln_operand *o = plan->operands + in->operands;
-    if (w->targets[k]) meet(w);
+    meet(w, k);
     switch (in->op) {
       case KILN_INSTR_GET_ATTR:
       case KILN_INSTR_BORROW_ATTR: walk_attr(w, in, o); continue;
