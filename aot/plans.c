@@ -25,6 +25,8 @@ static void print_arguments(const kiln_aot_callable *c, const kiln_ivalue *args,
     add_words(text, room,
               kiln_tensor_is_undefined(t) ? "Tensor" : kiln_dtype_ir_name(kiln_tensor_dtype(t)));
     kiln_sizes_print(kiln_tensor_rank(t), kiln_tensor_sizes(t), sizes, sizeof sizes);
+    sizes[0] = '('; /* [2, 3] as (2, 3) */
+    sizes[strlen(sizes) - 1] = ')';
     add_words(text, room, sizes);
     between = ", ";
   }

@@ -101,7 +101,7 @@ static kiln_status *put_program(kiln__exporter *x, int32_t self) {
   const kiln_env *env = &r->jit->env;
   size_t plans;
   KILN_TRY(kiln__export_plans_at(x, &plans));
-  const size_t callables = kiln__export_callables_at(x);
+  const size_t callables = kiln__export_callables_at(x), methods = kiln__export_methods_at(x);
   const size_t inputs = put_inputs(x), options = put_options(x);
   const size_t args = kiln__export_numbers(x, x->args.data, x->args.count);
   const size_t name = kiln__image_text(&x->image, r->name);
@@ -120,6 +120,7 @@ static kiln_status *put_program(kiln__exporter *x, int32_t self) {
   image.value_count = x->values.count;
   image.plan_count = x->plans.count;
   image.callable_count = x->callables.count;
+  image.method_count = x->methods.count;
   image.self = self;
   image.arg_count = x->args.count;
   image.input_count = x->inputs.count;
@@ -134,6 +135,7 @@ static kiln_status *put_program(kiln__exporter *x, int32_t self) {
   KILN__POINT(&x->image, at, kiln_aot_program, values, values);
   KILN__POINT(&x->image, at, kiln_aot_program, plans, plans);
   KILN__POINT(&x->image, at, kiln_aot_program, callables, callables);
+  KILN__POINT(&x->image, at, kiln_aot_program, methods, methods);
   KILN__POINT(&x->image, at, kiln_aot_program, args, args);
   KILN__POINT(&x->image, at, kiln_aot_program, inputs, inputs);
   kiln__image_name(&x->image, at + offsetof(kiln_aot_program, mark), KILN_AOT_MARK_NAME);
@@ -194,14 +196,14 @@ static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
                         .arena = arena,
                         .image = kiln__image_in(arena),
                         .weights = kiln_text_in(arena)};
-  kiln_map *maps[] = {&x->value_at, &x->type_at,   &x->storage_at, &x->callable_at,
-                      &x->plan_at,  &x->kernel_at, &x->code_at,    &x->source_at,
-                      &x->range_at, &x->written,   &x->needed,     &x->compiled};
+  kiln_map *maps[] = {&x->value_at,  &x->type_at,   &x->storage_at, &x->callable_at, &x->plan_at,
+                      &x->kernel_at, &x->code_at,   &x->source_at,  &x->range_at,    &x->written,
+                      &x->needed,    &x->method_at, &x->compiled};
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) *maps[i] = kiln_map_in(arena);
   (void)kiln__image_text(&x->image, KILN_VERSION_STRING); /* place 0 is none */
   int32_t self;
+  KILN_TRY(kiln__export_value(x, request->self, &self)); /* with the classes that have methods */
   KILN_TRY(kiln__export_callables(x));
-  KILN_TRY(kiln__export_value(x, request->self, &self));
   for (int i = 0; i < x->plans.count; i++) {
     const kiln_plan *plan = x->plans.data[i]->plan;
     int32_t number;

@@ -46,6 +46,17 @@ typedef struct kiln__out_plan {
   KILN_VEC(int32_t) kept_values; /* arguments and results of each in turn */
 } kiln__out_plan;
 
+/* A name by which methods are called, and up to which type its methods were looked for. */
+typedef struct kiln__method_name {
+  kiln_str name;
+  const kiln_method_lookup *lookup;
+  int asked;
+} kiln__method_name;
+typedef struct kiln__out_method {
+  kiln_str name;
+  int32_t type, callable;
+} kiln__out_method;
+
 typedef enum kiln__known { KILN__UNSEEN, KILN__KNOWN, KILN__UNKNOWN } kiln__known;
 
 typedef struct kiln__exporter {
@@ -59,9 +70,12 @@ typedef struct kiln__exporter {
   KILN_VEC(kiln__out_plan *) plans;
   kiln_map value_at, type_at, storage_at, callable_at, plan_at; /* address -> number + 1 */
   kiln_map kernel_at, code_at, source_at, range_at;             /* address -> place + 1 */
-  kiln_map needed;                                              /* boxes from which all is needed */
-  kiln_map written;                                             /* slots that a plan sets, + 1 */
-  kiln_map compiled;                                            /* function -> kiln_compiled */
+  kiln_map method_at;
+  kiln_map needed;   /* boxes from which all is needed */
+  kiln_map written;  /* slots that a plan sets, + 1 */
+  kiln_map compiled; /* function -> kiln_compiled */
+  KILN_VEC(kiln__method_name) method_names;
+  KILN_VEC(kiln__out_method) methods;
   KILN_VEC(kiln_aot_input) inputs;
   KILN_VEC(const char *) input_words; /* "Float(2, 3)" */
   KILN_VEC(const char *) output_words;
@@ -96,6 +110,7 @@ kiln_status *kiln__export_callables(kiln__exporter *x) KILN_MUST_USE;
 int kiln__export_callable_number(const kiln__exporter *x, const kiln_callable *callable);
 kiln_status *kiln__export_plans_at(kiln__exporter *x, size_t *out_place) KILN_MUST_USE;
 size_t kiln__export_callables_at(kiln__exporter *x);
+size_t kiln__export_methods_at(kiln__exporter *x);
 
 /* -- structs.c -- */
 kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,

@@ -85,12 +85,32 @@ static bool runs_operators(const kiln__exporter *x, const kiln_group *group) {
   return group->interpreted && code && code->info.can_fault;
 }
 
-static kiln_status *find_method(kiln__exporter *x, const kiln_plan *plan, kiln_str name) {
-  return KILN_ERROR(KILN_UNSUPPORTED,
-                    "%s calls method '" KILN_STR_FMT "' of an object that it finds only when it "
-                    "runs, which has no place in a program yet",
-                    plan->name, KILN_STR_ARG(name));
-  (void)x;
+/* A method that is called by its name, of whatever object. */
+static void add_method_name(kiln__exporter *x, kiln_str name, const kiln_method_lookup *lookup) {
+  if (kiln_map_find(&x->method_at, name)) return;
+  kiln_map_set(&x->method_at, name, x);
+  kiln_vec_push(x->arena, &x->method_names, (kiln__method_name){name, lookup, 0});
+}
+
+/* Those of the program's classes that have methods of such names. */
+static kiln_status *add_methods(kiln__exporter *x) {
+  for (int i = 0; i < x->method_names.count; i++) {
+    for (; x->method_names.data[i].asked < x->types.count; x->method_names.data[i].asked++) {
+      const kiln__method_name *name = &x->method_names.data[i];
+      const kiln_type *cls = x->types.data[name->asked].type;
+      const kiln_callable *callable;
+      if (cls->kind != KILN_TYPE_CLASS) continue;
+      kiln_status *status = name->lookup->find(name->lookup, cls, name->name, &callable);
+      if (status) { /* it has none of that name */
+        kiln_status_destroy(status);
+        continue;
+      }
+      const int number = add_callable(x, callable, callable->arg_count);
+      x->callables.data[number]->is_open = true;
+      kiln_vec_push(x->arena, &x->methods, (kiln__out_method){name->name, name->asked, number});
+    }
+  }
+  return NULL;
 }
 
 static kiln_status *add_callees(kiln__exporter *x, const kiln_plan *plan) {
@@ -99,8 +119,16 @@ static kiln_status *add_callees(kiln__exporter *x, const kiln_plan *plan) {
     switch (in->op) {
       case KILN_INSTR_CALL:
       case KILN_INSTR_FORK: (void)add_callable(x, plan->callables[in->x], in->in_count); break;
-      case KILN_INSTR_CALL_METHOD: KILN_TRY(find_method(x, plan, plan->strings[in->x])); break;
-      case KILN_INSTR_ENTER: KILN_TRY(find_method(x, plan, KILN_STR("__enter__"))); break;
+      case KILN_INSTR_CALL_METHOD: add_method_name(x, plan->strings[in->x], plan->methods); break;
+      case KILN_INSTR_ENTER:
+        add_method_name(x, KILN_STR("__enter__"), plan->methods);
+        add_method_name(x, KILN_STR("__exit__"), plan->methods);
+        break;
+      case KILN_INSTR_OBJECT: {
+        int32_t type;
+        KILN_TRY(kiln__export_type(x, plan->types[in->x], &type));
+        break;
+      }
       case KILN_INSTR_PROFILE: return KILN_ERROR(KILN_INTERNAL, "%s still profiles", plan->name);
       case KILN_INSTR_GROUP: {
         const kiln_group *g = &plan->groups[in->x];
@@ -133,6 +161,7 @@ kiln_status *kiln__export_callables(kiln__exporter *x) {
   for (int i = 0; i < x->callables.count; i++) {
     KILN_TRY(add_variants(x, x->callables.data[i]));
     for (; plans < x->plans.count; plans++) KILN_TRY(add_callees(x, x->plans.data[plans]->plan));
+    KILN_TRY(add_methods(x));
   }
   return NULL;
 }
@@ -334,11 +363,11 @@ kiln_status *kiln__export_plans_at(kiln__exporter *x, size_t *out_place) {
   return NULL;
 }
 
-/* What its variants ask for of arguments that are no weights; or what its caller asked for. */
+/* What its caller asked for, and what its variants ask for, of arguments that are no weights. */
 static const char *words_of(kiln__exporter *x, const kiln__out_callable *c) {
   enum { MOST = 4 };
   kiln_text text = kiln_text_in(x->arena);
-  if (c->image.variant_count == 0) return c->words;
+  if (c->words) kiln_text_puts(&text, c->words);
   for (int k = 0; k < c->image.variant_count && k < MOST; k++) {
     const kiln_guard_desc *guard = c->guards[k];
     bool *shown = guard ? KILN_NEW_ARRAY(x->arena, bool, guard->count) : NULL;
@@ -347,11 +376,11 @@ static const char *words_of(kiln__exporter *x, const kiln__out_callable *c) {
       const uint32_t at = guard->at[i] & KILN_OPERAND_INDEX;
       shown[i] = at < (uint32_t)c->image.arg_count && c->known[at] != KILN__KNOWN;
     }
-    if (k > 0) kiln_text_puts(&text, " or ");
+    if (text.len > 0) kiln_text_puts(&text, " or ");
     kiln__export_guard_words(&text, guard, shown);
   }
   if (c->image.variant_count > MOST) kiln_text_puts(&text, " or others");
-  return text.data;
+  return text.len > 0 ? text.data : NULL;
 }
 
 static void point_words(kiln__exporter *x, size_t own, const kiln__out_callable *c) {
@@ -395,5 +424,24 @@ size_t kiln__export_callables_at(kiln__exporter *x) {
                 kiln__image_text(&x->image, x->callables.data[i]->callable->name));
     point_words(x, own, x->callables.data[i]);
   }
+  return at;
+}
+
+size_t kiln__export_methods_at(kiln__exporter *x) {
+  const size_t at = kiln__image_put(&x->image, "", 0, 8);
+  for (int i = 0; i < x->methods.count; i++) {
+    kiln_aot_method image;
+    memset(&image, 0, sizeof image);
+    image.type = x->methods.data[i].type;
+    image.callable = x->methods.data[i].callable;
+    image.name.len = x->methods.data[i].name.len;
+    KILN__PUT(&x->image, image);
+  }
+  for (int i = 0; i < x->methods.count; i++)
+    kiln__image_point(
+        &x->image,
+        at + (size_t)i * sizeof(kiln_aot_method) + offsetof(kiln_aot_method, name) +
+            offsetof(kiln_str, data),
+        kiln__image_text(&x->image, kiln_arena_str(x->arena, x->methods.data[i].name).data));
   return at;
 }
