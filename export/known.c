@@ -94,7 +94,11 @@ static void walk_attr(walk *w, const kiln_instr *in, const kiln_operand *o) {
   held got = {0};
   if (from.is_known && from.value.tag == KILN_TAG_OBJECT &&
       in->x < (uint64_t)from.value.u.object->count) {
-    if (!is_written(w->x, in->x)) got = (held){true, from.value.u.object->slots[in->x]};
+    got = (held){true, from.value.u.object->slots[in->x]};
+    if (is_written(w->x, in->x)) {
+      if (w->says) need(w->x, got.value);
+      got = (held){0};
+    }
   } else if (w->says) {
     w->x->needs_all = true;
   }
