@@ -116,8 +116,8 @@ size_t kiln__export_methods_at(kiln__exporter *x);
 kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,
                                  size_t *out_place) KILN_MUST_USE;
 /* "(Float(2, 3), Float(s0, 4))": its entries that are `shown`. */
-void kiln__export_guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown);
-size_t kiln__export_guards(kiln__exporter *x, const kiln_guard_desc *guards, int count);
+void kiln__guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown);
+size_t kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards, int count);
 kiln_status *kiln__export_groups(kiln__exporter *x, const kiln_plan *plan,
                                  size_t *out_place) KILN_MUST_USE;
 size_t kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan);

@@ -186,7 +186,7 @@ static void say_words(walk *w, kiln__out_callable *c, const kiln_guard_desc *gua
   kiln_text text = kiln_text_in(w->x->arena);
   bool *shown = KILN_NEW_ARRAY(w->x->arena, bool, guard->count);
   for (int i = 0; i < guard->count; i++) shown[i] = !look(w, guard->at[i]).is_known;
-  kiln__export_guard_words(&text, guard, shown);
+  kiln__guard_words(&text, guard, shown);
   c->words = text.data;
 }
 

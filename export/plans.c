@@ -285,12 +285,12 @@ static kiln_status *put_parts(kiln__exporter *x, const kiln__out_plan *p, plan_p
   at->operands =
       kiln__image_put(&x->image, plan->operands, sizeof *plan->operands * (size_t)operands, 64);
   KILN_TRY(put_kernels(x, plan, &at->kernels));
-  at->guards = kiln__export_guards(x, plan->guards, plan->guard_count);
+  at->guards = kiln__guard_images(x, plan->guards, plan->guard_count);
   KILN_TRY(kiln__export_groups(x, plan, &at->groups));
   KILN_TRY(put_kept(x, plan, &at->kept_ops));
   at->strings = put_strings(x, plan);
   at->ranges = kiln__export_ranges(x, plan);
-  if (plan->entry_guard) at->entry_guard = kiln__export_guards(x, plan->entry_guard, 1);
+  if (plan->entry_guard) at->entry_guard = kiln__guard_images(x, plan->entry_guard, 1);
   KILN_TRY(put_numbers(x, plan, at));
   KILN_TRY(put_lists(x, plan, &at->lists));
   at->packs =
@@ -377,7 +377,7 @@ static const char *words_of(kiln__exporter *x, const kiln__out_callable *c) {
       shown[i] = at < (uint32_t)c->image.arg_count && c->known[at] != KILN__KNOWN;
     }
     if (text.len > 0) kiln_text_puts(&text, " or ");
-    kiln__export_guard_words(&text, guard, shown);
+    kiln__guard_words(&text, guard, shown);
   }
   if (c->image.variant_count > MOST) kiln_text_puts(&text, " or others");
   return text.len > 0 ? text.data : NULL;
@@ -401,7 +401,7 @@ size_t kiln__export_callables_at(kiln__exporter *x) {
     const int count = c->image.variant_count;
     size_t *guards = KILN_NEW_ARRAY(x->arena, size_t, count);
     for (int k = 0; k < count; k++)
-      guards[k] = c->guards[k] ? kiln__export_guards(x, c->guards[k], 1) : 0;
+      guards[k] = c->guards[k] ? kiln__guard_images(x, c->guards[k], 1) : 0;
     variants[i] = kiln__image_put(&x->image, "", 0, 8);
     for (int k = 0; k < count; k++) {
       kiln_aot_variant image;

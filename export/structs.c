@@ -119,7 +119,7 @@ static size_t put_entries(kiln__exporter *x, const kiln_guard_desc *guard) {
   return at;
 }
 
-size_t kiln__export_guards(kiln__exporter *x, const kiln_guard_desc *guards, int count) {
+size_t kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards, int count) {
   size_t *parts = KILN_NEW_ARRAY(x->arena, size_t, 3 * count);
   for (int i = 0; i < count; i++) {
     parts[3 * i] = put_entries(x, &guards[i]);
@@ -144,7 +144,7 @@ size_t kiln__export_guards(kiln__exporter *x, const kiln_guard_desc *guards, int
   return at;
 }
 
-void kiln__export_guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown) {
+void kiln__guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown) {
   const char *between = "(";
   for (int i = 0; i < guard->count; i++) {
     const kiln_guard_entry *e = &guard->entries[i];

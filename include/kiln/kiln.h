@@ -512,9 +512,9 @@ typedef struct kiln_compile_options {
  * else in them is constant; tensors and numbers in the result are its outputs. Attributes are as
  * they were loaded.
  *
- * KILN_UNSUPPORTED, with what it is, for a model with something that has no place in such a program:
- * a host's operators, quantised, sparse and nested tensors, methods that only a run chooses; and
- * where there is no LLVM. */
+ * KILN_UNSUPPORTED, with what it is, where something has no place in such a program: a host's
+ * operators, quantised, sparse and nested tensors, results that are no tensors or numbers; and where
+ * there is no LLVM. */
 KILN_API kiln_status *kiln_model_compile(kiln_model *model, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const char *folder, const kiln_compile_options *options);

@@ -1,4 +1,5 @@
-/* runner.c: a program that kiln compile has made, beside the library: the same inputs, the same bits.
+/* runner.c: a program that kiln compile has made, beside the library: the same inputs, the same
+ * bits.
  *
  *   runner MODEL WEIGHTS CALLS SETTING... -- INPUTS.pt...
  *
@@ -67,7 +68,11 @@ static kiln_aot_tensor tensor_of(const kiln_value *value) {
   if (kind == KILN_KIND_TENSOR)
     die(kiln_value_copy_data(value, t.data, t.bytes), "copy");
   else
-    memcpy(t.data, kind == KILN_KIND_INT ? (const void *)&i : kind == KILN_KIND_FLOAT ? (const void *)&f : &b, t.bytes);
+    memcpy(t.data,
+           kind == KILN_KIND_INT     ? (const void *)&i
+           : kind == KILN_KIND_FLOAT ? (const void *)&f
+                                     : &b,
+           t.bytes);
   return t;
 }
 

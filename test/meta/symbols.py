@@ -2,7 +2,7 @@
 import re
 import subprocess
 
-from tree import Skip
+from tree import Skip, operator_rows
 
 
 def defined(path, *options):
@@ -59,6 +59,28 @@ def check_size(tree):
                 re.findall(r'^ *LOAD(?: +0x\w+){3} +0x(\w+)', header, re.M))
     if not 0 < taken <= 7 << 20:
         yield '%d bytes; `python3 build-aux/sizes.py` says what takes them' % taken
+
+
+def check_aot_kernels(tree):
+    """libkiln-aot.a has the kernel of each operator by the name that an object file gives it"""
+    names = subprocess.run(['nm', tree.artefact('libkiln-aot.a')], capture_output=True, text=True).stdout
+    found = set(re.findall(r' T (kiln__kernel_\w+)', names))
+    wanted = set(re.findall(r'\bKERNEL\((\w+)\)', operator_rows(tree.text)))
+    for name in sorted(wanted - {n[len('kiln__kernel_'):] for n in found}):
+        yield name
+    if not wanted:
+        yield 'the table has no kernel'
+
+
+def check_aot_size(tree):
+    """a program that `kiln compile` has made takes at most 1.5 MB with all that it runs on"""
+    rules = tree.text(tree.artefact('build.ninja'))
+    if '-O3' not in rules or '-fsanitize' in rules:
+        raise Skip('no release build')
+    out = subprocess.run(['size', tree.artefact('examples/aot')], capture_output=True, text=True, check=True).stdout
+    taken = sum(map(int, out.split('\n')[1].split()[:2]))
+    if not 0 < taken <= 1500000:
+        yield '%d bytes' % taken
 
 
 def check_needed_libraries(tree):
