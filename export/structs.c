@@ -404,10 +404,19 @@ static size_t put_range(kiln__exporter *x, const kiln_source_range *range) {
   return at;
 }
 
+/* What comes of the region's own operators names their places. That there is no code for its
+ * arguments is no matter of a line. */
+static bool calls_region(const kiln_plan *plan, const kiln_instr *in) {
+  const kiln_executor *ex =
+      in->op == KILN_INSTR_CALL ? kiln__executor_of(plan->callables[in->x]) : NULL;
+  return ex && !ex->function;
+}
+
 size_t kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan) {
   if (!plan->ranges) return 0;
   size_t *ranges = KILN_NEW_ARRAY(x->arena, size_t, plan->code_count);
-  for (int i = 0; i < plan->code_count; i++) ranges[i] = put_range(x, plan->ranges[i]);
+  for (int i = 0; i < plan->code_count; i++)
+    ranges[i] = calls_region(plan, &plan->code[i]) ? 0 : put_range(x, plan->ranges[i]);
   void **none = KILN_NEW_ARRAY(x->arena, void *, plan->code_count);
   const size_t at = put_array(x, none, sizeof *none, plan->code_count);
   for (int i = 0; i < plan->code_count; i++) point(x, at + (size_t)i * sizeof *none, ranges[i]);

@@ -513,8 +513,8 @@ typedef struct kiln_compile_options {
  * they were loaded.
  *
  * KILN_UNSUPPORTED, with what it is, where something has no place in such a program: a host's
- * operators, quantised, sparse and nested tensors, results that are no tensors or numbers; and where
- * there is no LLVM. */
+ * operators, quantised, sparse and nested tensors, results that are no tensors or numbers; and
+ * where there is no LLVM. */
 KILN_API kiln_status *kiln_model_compile(kiln_model *model, const char *method,
                                          kiln_value *const *arguments, int argument_count,
                                          const char *folder, const kiln_compile_options *options);
