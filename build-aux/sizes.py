@@ -27,7 +27,7 @@ def family_of(path):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
     takes = collections.Counter()
-    for path in sorted(build.glob("**/libkiln_*.a.p/*.o")):
+    for path in sorted(p for p in build.glob("**/libkiln_*.a.p/*.o") if "libkiln_aot." not in str(p)):
         out = subprocess.run(["size", path], check=True, capture_output=True, text=True).stdout
         text, data = out.splitlines()[1].split()[:2]
         takes[family_of(str(path.relative_to(build)))] += int(text) + int(data)

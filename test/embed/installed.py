@@ -65,9 +65,25 @@ def find(root, name):
     return found[0]
 
 
-def flags(pkgconfig, root, *options):
+def flags(pkgconfig, root, *options, name='kiln'):
     env = {'PKG_CONFIG_PATH': os.path.dirname(pkgconfig), 'PKG_CONFIG_SYSROOT_DIR': root}
-    return run('pkg-config', *options, 'kiln', env=env).split()
+    return run('pkg-config', *options, name, env=env).split()
+
+
+def make_program(root, work, libs):
+    """What `kiln compile` makes is linked as kiln-aot.pc says, and reads a four."""
+    kiln = find(root, 'kiln.h').replace('/include/kiln/kiln.h', '/bin/kiln')
+    if subprocess.run([kiln, 'compile', os.path.join(source, 'examples/digits/digits.pt'), '--input', '1x1x8x8xf32',
+                       '-o', work], env={**os.environ, **libs}).returncode:
+        print('no LLVM: no program ahead of time')
+        return
+    program = os.path.join(work, 'digits')
+    run('cc', os.path.join(source, 'examples/aot/aot.c'), os.path.join(work, 'digits.o'), '-I' + work, '-o', program,
+        *flags(find(root, 'kiln-aot.pc'), root, '--cflags', '--libs', name='kiln-aot'))
+    with open(os.path.join(source, 'examples/aot/four.txt')) as picture:
+        done = subprocess.run([program, program + '.weights'], stdin=picture, capture_output=True, text=True)
+    if not done.stdout.startswith('4, '):
+        sys.exit('the program says: %s%s' % (done.stdout, done.stderr))
 
 
 def main():
@@ -112,6 +128,7 @@ def check(root):
             run(work + '/build/' + name, model, '2', '3', env=libs, want=WANT)
     else:
         print('no cmake: no host by find_package')
+    make_program(root, work, libs)
     run(find(root, 'kiln.h').replace('/include/kiln/kiln.h', '/bin/kiln'), '--version',
         want='kiln %s\n' % version)
     if shutil.which('man'):
