@@ -73,14 +73,15 @@ static kiln_status *compile(kiln_instance *instance, kiln__method *method,
 }
 
 static kiln_status *call_once(kiln_model *model, const char *method, kiln_value *const *arguments,
-                              int count, kiln_value **out_result) {
+                              int count, const kiln_call_options *options,
+                              kiln_value **out_result) {
   kiln_instance *instance;
   kiln_value **copies = calloc((size_t)count + 1, sizeof *copies);
   if (!copies) return kiln_status_oom();
   kiln_status *status = kiln_instance_create(model, &instance);
   for (int i = 0; !status && i < count; i++)
     if (arguments[i]) status = kiln_value_clone(arguments[i], &copies[i]);
-  if (!status) status = kiln_instance_call(instance, method, copies, count, NULL, out_result);
+  if (!status) status = kiln_instance_call(instance, method, copies, count, options, out_result);
   for (int i = 0; i < count; i++) kiln_value_destroy(copies[i]);
   free(copies);
   kiln_instance_release(instance);
@@ -100,8 +101,9 @@ kiln_status *kiln_model_compile(kiln_model *model, const char *method, kiln_valu
   if (options.name && !is_identifier(options.name))
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no name in C", options.name);
   const int count = argument_count < 0 ? 0 : argument_count;
-  KILN_TRY(kiln_model_warm_up(model, method, arguments, count, NULL));
-  kiln_status *status = call_once(model, method, arguments, count, &result);
+  const kiln_call_options call = {.limits = options.limits, .struct_size = sizeof call};
+  KILN_TRY(kiln_model_warm_up(model, method, arguments, count, &call));
+  kiln_status *status = call_once(model, method, arguments, count, &call, &result);
   if (!status) status = kiln_instance_create(model, &instance);
   if (!status) status = compile(instance, m, arguments, count, result, folder, &options);
   kiln_value_destroy(result);

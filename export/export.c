@@ -14,13 +14,12 @@
 
 /* -- The weights' file -- */
 
-/* Appends it at a multiple of 64 bytes; gives the place in the file. */
+/* Appends the bytes at a multiple of 64; gives the place in the file. */
 static int64_t put_weights(kiln__exporter *x, const void *bytes, size_t size) {
-  static const char zeros[KILN_AOT_ALIGN];
-  kiln_text_put(&x->weights, kiln_str_make(zeros, -x->weights.len & (KILN_AOT_ALIGN - 1)));
-  const size_t at = x->weights.len;
-  kiln_text_put(&x->weights, kiln_str_make(bytes, size));
-  return (int64_t)(at + sizeof(kiln_aot_head));
+  const kiln__piece piece = {.bytes = bytes, .size = size, .at = x->weights_end};
+  kiln_vec_push(x->arena, &x->pieces, piece);
+  x->weights_end += (int64_t)((size + KILN_AOT_ALIGN - 1) & ~(size_t)(KILN_AOT_ALIGN - 1));
+  return piece.at;
 }
 
 /* A copy serves all that keep it: by its address. */
@@ -61,11 +60,15 @@ static size_t put_storage_images(kiln__exporter *x) {
   return at;
 }
 
+/* The digest is one of the pieces' digests. */
 static kiln_aot_head head_of(const kiln__exporter *x) {
-  kiln_aot_head head = {.magic = {'K', 'I', 'L', 'N', 'A', 'O', 'T', '1'},
-                        .bytes = sizeof head + x->weights.len,
-                        .digest = kiln_digest_bytes(x->weights.data, x->weights.len)};
-  return head;
+  kiln_digest *digests = KILN_NEW_ARRAY(x->arena, kiln_digest, x->pieces.count + 1);
+  for (int i = 0; i < x->pieces.count; i++)
+    digests[i] = kiln_digest_bytes(x->pieces.data[i].bytes, x->pieces.data[i].size);
+  const size_t bytes = sizeof *digests * (size_t)x->pieces.count;
+  return (kiln_aot_head){.magic = {'K', 'I', 'L', 'N', 'A', 'O', 'T', '1'},
+                         .bytes = (uint64_t)x->weights_end,
+                         .digest = kiln_digest_bytes(digests, bytes)};
 }
 
 /* -- The program -- */
@@ -112,8 +115,9 @@ static kiln_status *put_program(kiln__exporter *x, int32_t self) {
   memset(&image, 0, sizeof image);
   image.isa = env->isa;
   image.needs_tiles = env->tiles;
-  image.weights = head_of(x).digest;
-  image.weights_bytes = (int64_t)head_of(x).bytes;
+  x->head = head_of(x);
+  image.weights = x->head.digest;
+  image.weights_bytes = x->weights_end;
   image.absent_bytes = x->absent_bytes;
   image.type_count = x->types.count;
   image.storage_count = x->storages.count;
@@ -156,16 +160,39 @@ static kiln_status *write_all(int fd, kiln_str bytes) {
   return NULL;
 }
 
+typedef kiln_status *file_writer(const kiln__exporter *x, int fd);
+
+static kiln_status *write_weights(const kiln__exporter *x, int fd) {
+  static const char zeros[KILN_AOT_ALIGN];
+  int64_t at = sizeof x->head;
+  KILN_TRY(write_all(fd, kiln_str_make((const char *)&x->head, sizeof x->head)));
+  for (int i = 0; i <= x->pieces.count; i++) {
+    const kiln__piece *piece = i < x->pieces.count ? &x->pieces.data[i] : NULL;
+    KILN_TRY(
+        write_all(fd, kiln_str_make(zeros, (size_t)((piece ? piece->at : x->weights_end) - at))));
+    if (!piece) break;
+    KILN_TRY(write_all(fd, kiln_str_make(piece->bytes, piece->size)));
+    at = piece->at + (int64_t)piece->size;
+  }
+  return NULL;
+}
+static kiln_status *write_object(const kiln__exporter *x, int fd) {
+  const char *symbol = kiln_arena_printf(x->arena, "%s_program", x->request->name);
+  return write_all(
+      fd, kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program)));
+}
+static kiln_status *write_header(const kiln__exporter *x, int fd) {
+  return write_all(fd, kiln__export_header(x));
+}
+
 /* Under another name, which then takes the place of what was there. */
-static kiln_status *write_file(const kiln__exporter *x, const char *ending, kiln_str first,
-                               kiln_str second) {
+static kiln_status *write_file(const kiln__exporter *x, const char *ending, file_writer *writer) {
   const char *path =
       kiln_arena_printf(x->arena, "%s/%s.%s", x->request->folder, x->request->name, ending);
   const char *other = kiln_arena_printf(x->arena, "%s.%ld.tmp", path, (long)getpid());
   const int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", other, strerror(errno));
-  kiln_status *status = write_all(fd, first);
-  if (!status) status = write_all(fd, second);
+  kiln_status *status = writer(x, fd);
   if (close(fd) != 0 && !status) status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
   if (!status && rename(other, path) != 0)
     status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
@@ -175,17 +202,12 @@ static kiln_status *write_file(const kiln__exporter *x, const char *ending, kiln
 }
 
 static kiln_status *write_files(const kiln__exporter *x) {
-  const kiln_export *r = x->request;
-  const kiln_aot_head head = head_of(x);
-  const char *symbol = kiln_arena_printf(x->arena, "%s_program", r->name);
-  if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
-    return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", r->folder, strerror(errno));
-  KILN_TRY(write_file(x, "weights", kiln_str_make((const char *)&head, sizeof head),
-                      kiln_text_str(&x->weights)));
-  KILN_TRY(write_file(
-      x, "o", kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program)),
-      KILN_STR("")));
-  return write_file(x, "h", kiln__export_header(x), KILN_STR(""));
+  const char *folder = x->request->folder;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", folder, strerror(errno));
+  KILN_TRY(write_file(x, "weights", write_weights));
+  KILN_TRY(write_file(x, "o", write_object));
+  return write_file(x, "h", write_header);
 }
 
 /* -- All of it -- */
@@ -195,7 +217,7 @@ static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
   *x = (kiln__exporter){.request = request,
                         .arena = arena,
                         .image = kiln__image_in(arena),
-                        .weights = kiln_text_in(arena)};
+                        .weights_end = sizeof(kiln_aot_head)};
   kiln_map *maps[] = {&x->value_at,  &x->type_at,   &x->storage_at, &x->callable_at, &x->plan_at,
                       &x->kernel_at, &x->code_at,   &x->source_at,  &x->range_at,    &x->written,
                       &x->needed,    &x->method_at, &x->compiled};

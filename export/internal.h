@@ -57,6 +57,13 @@ typedef struct kiln__out_method {
   int32_t type, callable;
 } kiln__out_method;
 
+/* Bytes of the weights' file, borrowed from the model. */
+typedef struct kiln__piece {
+  const void *bytes;
+  size_t size;
+  int64_t at;
+} kiln__piece;
+
 typedef enum kiln__known { KILN__UNSEEN, KILN__KNOWN, KILN__UNKNOWN } kiln__known;
 
 typedef struct kiln__exporter {
@@ -83,8 +90,10 @@ typedef struct kiln__exporter {
   KILN_VEC(int32_t) args;
   bool needs_all; /* not all that reads a weight is known */
   int64_t absent_bytes;
-  kiln_text weights; /* of the file, behind the head */
-  size_t symbol_at;  /* of the program in the image */
+  KILN_VEC(kiln__piece) pieces; /* of the weights' file, in order */
+  int64_t weights_end;
+  kiln_aot_head head;
+  size_t symbol_at; /* of the program in the image */
 } kiln__exporter;
 
 /* -- values.c -- */

@@ -500,8 +500,9 @@ KILN_API kiln_status *kiln_instance_freeze(kiln_instance *instance,
 /* -- Code ahead of time -- */
 
 typedef struct kiln_compile_options {
-  const char *name; /* of the files, and of what is in them; NULL: the archive's */
-  int general;      /* 1: with code for arguments of other shapes and types, uncompiled */
+  const char *name;   /* of the files, and of what is in them; NULL: the archive's */
+  int general;        /* 1: with code for arguments of other shapes and types, uncompiled */
+  kiln_limits limits; /* of each call */
   size_t struct_size;
 } kiln_compile_options;
 
