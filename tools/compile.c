@@ -37,9 +37,11 @@ static void set_defaults(void *options) {
 /* The arguments of all files but the last make plans; those of the last say what the program takes.
  */
 static int compile(const compile_options *o, tool_session *s) {
-  const kiln_compile_options options = {
-      .name = o->name, .general = o->general, .struct_size = sizeof options};
-  const kiln_call_options call = {.limits = tool_limits_of(&o->limits), .struct_size = sizeof call};
+  const kiln_compile_options options = {.name = o->name,
+                                        .general = o->general,
+                                        .limits = tool_limits_of(&o->limits),
+                                        .struct_size = sizeof options};
+  const kiln_call_options call = {.limits = options.limits, .struct_size = sizeof call};
   const int files = o->inputs.count > 0 ? o->inputs.count : 1;
   kiln_status *status = NULL;
   for (int i = 0; !status && i < files; i++) {
