@@ -34,7 +34,7 @@ static kiln_status *export_with(kiln_instance *instance, kiln_call *call, kiln__
     names[i] = method->arguments[i].name;
   const kiln_export request = {
       .jit = model->jit,
-      .method = method->callable,
+      .function = method->function,
       .method_name = method->name,
       .call = call,
       .self = instance->root,

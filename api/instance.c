@@ -325,7 +325,7 @@ static void leave(kiln_instance *instance, kiln__active *active, kiln_call *call
 enum { INLINE_ARGS = 16 };
 
 /* Runs with the result in the host's tensors. */
-static kiln_status *call_bound(kiln_model *model, kiln_call *call, const kiln_callable *callable,
+static kiln_status *call_bound(kiln_model *model, kiln_call *call, kiln_function *function,
                                const kiln_ivalue *args, int arg_count,
                                const kiln_call_options *options, uint64_t alone,
                                kiln_ivalue *out_result) {
@@ -334,7 +334,8 @@ static kiln_status *call_bound(kiln_model *model, kiln_call *call, const kiln_ca
     outputs[i] = options->outputs[i] ? options->outputs[i]->v.u.tensor : NULL;
   kiln_status *status =
       kiln_binding_begin(call, outputs, options->output_count, alone, args, arg_count);
-  if (!status) status = kiln_jit_call(model->jit, call, callable, args, arg_count, out_result);
+  if (!status)
+    status = kiln_jit_call_function(model->jit, call, function, args, arg_count, out_result);
   kiln_status *ended = kiln_binding_end(call, status ? NULL : out_result);
   if (status) kiln_status_destroy(ended);
   if (!status && ended) {
@@ -369,10 +370,10 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
     kiln_call_begin(call, &options->limits);
     if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;
-    status = options->output_count > 0
-                 ? call_bound(model, call, method->callable, args, arg_count, options,
-                              active->alone, &result)
-                 : kiln_jit_call(model->jit, call, method->callable, args, arg_count, &result);
+    status = options->output_count > 0 ? call_bound(model, call, method->function, args, arg_count,
+                                                    options, active->alone, &result)
+                                       : kiln_jit_call_function(model->jit, call, method->function,
+                                                                args, arg_count, &result);
   }
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);
@@ -447,6 +448,13 @@ static void tell_failure(kiln_timeline *timeline, const kiln__method *method,
   kiln_timeline_mark(timeline, KILN_EVENT_failed, method->name, 3, args);
 }
 
+/* Whether something was made for the model since it was asked last. */
+static void look_at_budget(kiln_model *model) {
+  const uint64_t made = kiln_jit_made(model->jit);
+  if (__atomic_exchange_n(&model->made_then, made, __ATOMIC_RELAXED) != made)
+    kiln__context_made(model);
+}
+
 kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
                                 kiln_value *const *arguments, int argument_count,
                                 const kiln_call_options *options, uint64_t alone,
@@ -481,6 +489,7 @@ kiln_status *kiln__instance_run(kiln_instance *instance, kiln__method *m,
   } else {
     leave(instance, &active, call);
   }
+  if (__builtin_expect(model->flags.jit_memory != 0, 0)) look_at_budget(model);
   return status;
 }
 

@@ -33,13 +33,13 @@ struct kiln_context {
   uint64_t loads;                           /* how many there were */
   char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
   uint64_t trace_serial;                    /* of the last trace; atomic */
+  uint64_t looks;                           /* budget.c; under the lock */
 };
 
 /* One method of a model's root; texts lie in the model's arena. */
 typedef struct kiln__method {
   const char *name, *schema;
   kiln_function *function;
-  const kiln_callable *callable;
   int argument_count; /* self not counted */
   kiln_argument *arguments;
   kiln_effects *effects; /* what is known: jit/effects.h */
@@ -55,6 +55,10 @@ struct kiln_model {
   bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
+  /* budget.c; under the context's lock: its calls at the last look, and the last look that found
+   * new ones; what it had went in this one. Atomic: what had been made when that was asked last. */
+  uint64_t calls_then, called_at, made_then;
+  bool has_dropped;
   uint32_t timed;  /* atomic: one of so many calls times its instructions; 0: none */
   char *name;      /* path of its archive, or what it is else */
   uint64_t number; /* of the context's loads */
@@ -186,6 +190,8 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                               const kiln_call_options *given, kiln__method **out_method,
                               kiln_call_options *out_options) KILN_MUST_USE;
 /* Outputs that the host alone has: a bit each. */
+/* Something was made for the model: what that takes stays within the flag jit_memory. */
+void kiln__context_made(kiln_model *model);
 uint64_t kiln__outputs_alone(const kiln_call_options *options);
 /* `alone` of the outputs were the host's when it asked, and `waited_ns` of the call's time is over;
  * *out_result is NULL before. */

@@ -26,6 +26,7 @@ enum { COUNT, NS };
   X(stalls, "stalls_total", counter, COUNT, "Calls that waited for the JIT beyond max_stall_us") \
   X(worst_stall_ns, "worst_stall_seconds", gauge, NS, "The longest such wait")                   \
   X(retired, "retired_total", counter, COUNT, "Specialised plans slower than the interpreter")   \
+  X(dropped, "dropped_total", counter, COUNT, "Times that all that was made for it went")        \
   X(plan_bytes, "plan_bytes", gauge, COUNT, "Plans, and what is known of how they were made")    \
   X(code_bytes, "code_bytes", gauge, COUNT, "Kernels: machine code, and the objects it is from")
 

@@ -103,10 +103,8 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
   kiln_status *status = NULL;
   for (int i = 0; !status && i < script->pending_count; i++) {
     kiln_pending_call *p = &script->pending[i];
-    const kiln_callable *callable = NULL;
     kiln_ivalue args[2] = {p->object, p->state}, result = kiln_none();
-    status = kiln_jit_callable(model->jit, p->function, &callable);
-    if (!status) status = kiln_jit_call(model->jit, call, callable, args, 2, &result);
+    status = kiln_jit_call_function(model->jit, call, p->function, args, 2, &result);
     kiln_ivalue_release(result);
     if (status) status = kiln_status_note(status, "in a __setstate__ of the archive");
   }
@@ -185,12 +183,7 @@ static kiln_status *prepare(kiln_model *model) {
   const kiln_env env = kiln__context_env(context);
   KILN_TRY(
       kiln_jit_create(&env, &model->flags, model->script->unit, context->codegen, &model->jit));
-  KILN_TRY(try_methods(model));
-  for (int i = 0; i < model->method_count; i++) {
-    KILN_TRY(
-        kiln_jit_callable(model->jit, model->methods[i].function, &model->methods[i].callable));
-  }
-  return NULL;
+  return try_methods(model);
 }
 
 static kiln_status *build_model(kiln_model *model, kiln_mapping *mapping, const kiln_limits *limits,

@@ -17,13 +17,11 @@ kiln_status *kiln__object_state(void *user, kiln_ivalue object, kiln_ivalue *out
   const kiln__saver *saver = user;
   kiln_model *model = saver->instance->model;
   kiln_function *function = kiln_class_find_method(object.u.object->type, KILN_STR("__getstate__"));
-  const kiln_callable *callable = NULL;
   kiln_call *call = NULL;
   KILN_TRY(kiln__model_make_call(model, &call));
   kiln_call_begin(call, saver->limits);
   call->budget.deadline_ns = saver->deadline_ns;
-  kiln_status *status = kiln_jit_callable(model->jit, function, &callable);
-  if (!status) status = kiln_jit_call(model->jit, call, callable, &object, 1, out_state);
+  kiln_status *status = kiln_jit_call_function(model->jit, call, function, &object, 1, out_state);
   kiln_call_destroy(call);
   return status ? kiln_status_note(status, "in %s", function->qualname) : NULL;
 }

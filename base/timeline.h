@@ -32,7 +32,8 @@ enum { KILN_TIMELINE_BYTES = 1 << 30, KILN_TIMELINE_ARGS = 6 };
   X(llvm, ALL, "LLVM was opened, or unloaded")                                                     \
   X(guard, ALL, "A guard failed: what it expected and what came")                                  \
   X(retired, ALL, "A specialised plan was slower than the interpreter, which serves now")          \
-  X(evicted, ALL, "A kernel that nobody had used for long went, for lack of room")                 \
+  X(evicted, ALL,                                                                                  \
+    "A kernel, or all that was made for a model, went for lack of room: see options")              \
   X(limit, ALL, "A limit of compiling was reached, and what there is goes on serving")             \
   X(warning, LINES, "A line of the log's channel warn")
 

@@ -10,7 +10,7 @@
 
 typedef struct kiln_export {
   kiln_jit *jit;
-  const kiln_callable *method;
+  kiln_function *function; /* the method */
   const char *method_name;
   kiln_call *call;    /* of the model; plans without JIT are made in it */
   kiln_ivalue self;   /* the object that it is called on */

@@ -152,11 +152,13 @@ kiln_status *kiln__export_callables(kiln__exporter *x) {
   kiln_cleanup unlocking;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
   kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
-  for (const kiln_group_info *g = jit->groups.first; g; g = g->next)
+  for (const kiln_group_info *g = jit->now->groups.first; g; g = g->next)
     if (g->code) kiln_map_set_ptr(&x->compiled, (uintptr_t)g->code->fn, g->code);
   kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);
-  (void)add_callable(x, x->request->method, x->request->arg_count + 1);
+  const kiln_callable *method;
+  KILN_TRY(kiln_jit_callable(jit, x->request->function, &method));
+  (void)add_callable(x, method, x->request->arg_count + 1);
   int plans = 0;
   for (int i = 0; i < x->callables.count; i++) {
     KILN_TRY(add_variants(x, x->callables.data[i]));

@@ -102,6 +102,7 @@ static kiln__plan_maker *next_step(const kiln__request *q) {
 static void run_job(kiln_queued_job *job) {
   kiln_executor *ex = executor_of(job);
   kiln_jit *jit = ex->jit;
+  const kiln_generation *of = ex->of;
   kiln__request q = {.ex = ex,
                      .seen = ex->seen_then,
                      .preparing = ex->preparing,
@@ -117,7 +118,8 @@ static void run_job(kiln_queued_job *job) {
   }
   kiln_epoch_leave(&jit->epoch, ticket);
   end_job(ex);
-  (void)kiln_epoch_collect(&jit->epoch); /* what calls would have to free */
+  /* What calls would have to free; but a generation that goes waits for its jobs, this one too. */
+  if (!__atomic_load_n(&of->is_over, __ATOMIC_ACQUIRE)) (void)kiln_epoch_collect(&jit->epoch);
 }
 
 static uint64_t worth_of(const kiln_queued_job *job) {
@@ -128,7 +130,7 @@ static void set_job(kiln_executor *ex, uint32_t version, uint64_t lent_bytes) {
   ex->version_then = version;
   ex->lent_then = lent_bytes;
   ex->job = (kiln_queued_job){
-      .run = run_job, .drop = drop_job, .worth = worth_of, .owner = &ex->jit->owner};
+      .run = run_job, .drop = drop_job, .worth = worth_of, .owner = &ex->of->owner};
 }
 
 static bool has_profile(kiln_jit *jit, const char *method) {
@@ -138,7 +140,7 @@ static bool has_profile(kiln_jit *jit, const char *method) {
   return known;
 }
 
-void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self) {
+static void start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)callable; /* the callable is its first field */
   if (!jit->env.flags.jit || !has_profile(jit, callable->name) ||
       __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
@@ -150,6 +152,15 @@ void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue se
   } else if (!kiln_job_queue_add(jit->jobs, &ex->job)) {
     end_job(ex);
   }
+}
+
+void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self) {
+  const kiln_callable *callable;
+  const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
+  kiln_status *status = kiln_jit_callable(jit, function, &callable);
+  if (!status) start(jit, callable, self);
+  kiln_epoch_leave(&jit->epoch, ticket);
+  kiln_status_destroy(status); /* its first call will tell */
 }
 
 static void tell_misses(const kiln_executor *ex, const kiln_call *call, const kiln_ivalue *args) {
@@ -223,11 +234,16 @@ void kiln__ask_trial(kiln_executor *ex, kiln_call *call, kiln_variant *v, uint32
 void kiln__leave_jobs(kiln_jit *jit) {
   if (!jit->jobs) return;
   kiln_call_cancel(jit->abandon);
-  kiln_job_queue_leave(jit->jobs, &jit->owner);
+  kiln__generations_leave(jit);
 }
 
 kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) {
-  return jit->jobs ? kiln_job_queue_wait(jit->jobs, &jit->owner, budget) : NULL;
+  if (!jit->jobs) return NULL;
+  const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
+  kiln_generation *now = __atomic_load_n(&jit->now, __ATOMIC_ACQUIRE);
+  kiln_status *status = kiln_job_queue_wait(jit->jobs, &now->owner, budget);
+  kiln_epoch_leave(&jit->epoch, ticket);
+  return status;
 }
 
 void kiln_jit_hurry(kiln_jit *jit, bool on) {

@@ -10,7 +10,7 @@ static void log_refusal(const kiln_jit *jit, const kiln_jit_refusal *r) {
            kiln_reason_sentence(r->reason));
 }
 
-/* Adds to the counts; bounded. Under the model's lock; texts are copied, but for the site. */
+/* Adds to the counts; bounded. Under the model's lock; texts are copied. */
 static kiln_status *add_refusal(kiln_jit *jit, const kiln_jit_refusal *given) {
   uint64_t hash =
       kiln_hash_mix(jit->refusal_index.seed + (uint64_t)given->loc.line, (uint64_t)given->reason);
@@ -27,6 +27,7 @@ static kiln_status *add_refusal(kiln_jit *jit, const kiln_jit_refusal *given) {
   if (jit->refusals.count >= MAX_REFUSALS) return NULL;
   kiln_refusal *r = KILN_NEW(jit->arena, kiln_refusal);
   r->public = *given;
+  r->public.site = kiln__jit_site(jit, given->site);
   r->public.detail = kiln_arena_strdup(jit->arena, given->detail);
   if (given->loc.file) r->public.loc.file = kiln_arena_strdup(jit->arena, given->loc.file);
   r->public.count = 1;
@@ -88,13 +89,21 @@ static kiln_group_slot *add_slot(kiln_jit *jit, kiln_executor *root) {
   kiln_status *status = kiln_job_lock_take(&jit->lock, NULL);
   if (status) kiln_scope_fail(status);
   kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
-  kiln_group_slot *slot = KILN_NEW(jit->arena, kiln_group_slot);
-  slot->name = kiln_arena_printf(
-      jit->arena, KILN_STR_FMT "%s/TensorExprGroup_%d",
+  const char *name = kiln_arena_printf(
+      root->of->arena, KILN_STR_FMT "%s/TensorExprGroup_%d",
       KILN_STR_ARG(function ? function->name : kiln_str_from(root->callable.name)), setting,
       root->slots.count);
-  kiln_vec_push(jit->arena, &root->slots, slot);
-  slot->runs = kiln_counter_book_new(&jit->book, 1);
+  kiln_group_slot *first = kiln_map_find(&jit->slots, kiln_str_from(name)), *slot = first;
+  while (slot && slot->is_used) slot = slot->same_name;
+  if (!slot) {
+    slot = KILN_NEW(jit->arena, kiln_group_slot);
+    slot->name = kiln_arena_strdup(jit->arena, name);
+    slot->runs = kiln_counter_book_new(&jit->book, 1);
+    slot->same_name = first;
+    kiln_map_set(&jit->slots, kiln_str_from(slot->name), slot);
+    kiln_vec_push(jit->arena, &jit->all_slots, slot);
+  }
+  kiln_vec_push(root->of->arena, &root->slots, slot);
   kiln_scope_undefer(&unlocking);
   kiln_job_lock_give(&jit->lock);
   return slot;
@@ -165,13 +174,18 @@ static void end(kiln_compile_job *job) {
 static kiln_status *link_all(kiln_compile_job *job, void (*publish)(kiln_compile_job *job)) {
   kiln_jit *jit = job->jit;
   kiln_kept_arena *kept = KILN_NEW(job->arena, kiln_kept_arena);
+  kiln_cleanup unlocking;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  *kept = (kiln_kept_arena){jit->kept, job->arena};
-  jit->kept = kept;
+  kiln_scope_defer(&unlocking, kiln__jit_give_lock, jit);
+  job->site = kiln__jit_site(jit, job->site); /* from here on nothing fails */
+  kiln_scope_undefer(&unlocking);
+  kiln_generation *of = job->ex->of;
+  *kept = (kiln_kept_arena){of->kept, job->arena};
+  of->kept = kept;
   job->v->arena = job->arena;
   take_slots(job);
-  kiln__executors_append(&jit->executors, job->executors);
-  kiln_groups_append(&jit->groups, job->groups);
+  kiln__executors_append(&of->executors, job->executors);
+  kiln_groups_append(&of->groups, job->groups);
   job->ex->root->group_count += job->group_count;
   if ((uint32_t)job->depth > jit->max_depth) jit->max_depth = (uint32_t)job->depth;
   publish(job);

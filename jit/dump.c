@@ -178,7 +178,7 @@ static kiln_status *print_group_stage(dump *d, const kiln_group_info *g) {
 
 static kiln_status *print_executors(dump *d, const kiln_executor *root) {
   bool nested = d->stage == KILN_JIT_STAGE_OPTIMIZED && d->site.len == 0;
-  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->now->executors.first; ex; ex = ex->next) {
     if (ex->root != root) continue;
     bool called = ex->variants || ex->building;
     if (ex == root ? d->site.len == 0 || matches(d, ex->site, site_hash(ex))
@@ -186,7 +186,7 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
       KILN_TRY(print_executor(d, ex));
     }
   }
-  for (const kiln_group_info *g = d->printer.jit->groups.first; g && d->site.len && !d->found;
+  for (const kiln_group_info *g = d->printer.jit->now->groups.first; g && d->site.len && !d->found;
        g = g->next) {
     if (((const kiln_executor *)g->site)->root == root && matches(d, g->name, g->hash)) {
       KILN_TRY(print_group_stage(d, g));
@@ -197,7 +197,7 @@ static kiln_status *print_executors(dump *d, const kiln_executor *root) {
 
 static kiln_status *print_groups(dump *d, const kiln_executor *root) {
   bool any = false;
-  for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
+  for (const kiln_group_info *g = d->printer.jit->now->groups.first; g; g = g->next) {
     const kiln_executor *ex = (const kiln_executor *)g->site;
     if (ex->root != root) continue;
     any = true;
@@ -241,11 +241,11 @@ static kiln_status *print_frontend(dump *d) {
 
 static kiln_status *no_site(const dump *d) {
   kiln_text names = kiln_text_in(d->printer.text->arena);
-  for (const kiln_group_info *g = d->printer.jit->groups.first; g; g = g->next) {
+  for (const kiln_group_info *g = d->printer.jit->now->groups.first; g; g = g->next) {
     if (((const kiln_executor *)g->site)->root->function != d->function) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", g->name);
   }
-  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->now->executors.first; ex; ex = ex->next) {
     if (ex->root->function != d->function || !ex->site) continue;
     kiln_text_printf(&names, "%s%s", names.len ? ", " : "; there are ", ex->site);
   }
@@ -257,7 +257,7 @@ static kiln_status *no_site(const dump *d) {
 static kiln_status *print_all(dump *d) {
   if (d->stage == KILN_JIT_STAGE_FRONTEND) return print_frontend(d);
   bool called = false;
-  for (const kiln_executor *ex = d->printer.jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = d->printer.jit->now->executors.first; ex; ex = ex->next) {
     if (ex->function != d->function) continue; /* one for each setting of the flags */
     called = true;
     if (ex->setting > 0 && d->site.len == 0 && !d->printer.dot)

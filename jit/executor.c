@@ -207,6 +207,7 @@ kiln_executor *kiln__executor_create(kiln_jit *jit, kiln_arena *arena, kiln_exec
   ex->callable = (kiln_callable){.name = name, .get_plan = get_plan};
   ex->jit = jit;
   ex->root = root ? root : ex;
+  ex->of = root ? root->of : NULL;
   if (!root) kiln_job_lock_init(&ex->lock);
   if (!root) kiln_job_lock_init(&ex->plain_lock);
   return ex;

@@ -99,6 +99,7 @@ typedef struct kiln_group_slot {
   char hash[33];    /* of the group that was published last */
   uint32_t runs;    /* a counter */
   bool is_used;
+  struct kiln_group_slot *same_name; /* of a generation before */
 } kiln_group_slot;
 
 /* What dispatch looks at before it takes a variant whose guard holds; 0: nothing. */
@@ -141,6 +142,7 @@ typedef struct kiln_arguments_seen {
 typedef struct kiln_executor {
   kiln_callable callable; /* first */
   struct kiln_jit *jit;
+  struct kiln_generation *of; /* that it goes with */
   kiln_function *function;    /* NULL: a region */
   struct kiln_executor *root; /* of the function that it belongs to */
   int base_depth;             /* of its first level: 0 for functions */
@@ -215,6 +217,21 @@ typedef struct kiln_kept_arena {
   kiln_arena *arena; /* which this lies in */
 } kiln_kept_arena;
 
+/* All that calls have had made since the model was loaded, or since what there was went
+ * (generation.c). */
+typedef struct kiln_generation {
+  struct kiln_jit *jit;
+  struct kiln_generation *older; /* of the jit's, one that is over */
+  kiln_arena *arena;             /* functions' executors */
+  kiln_kept_arena *kept;
+  kiln_executor_list executors;
+  kiln_group_list groups;
+  kiln_job_owner owner; /* of its jobs, where there are any */
+  bool has_left;        /* the queue */
+  bool is_over;         /* atomic: it takes no new calls */
+  kiln_retired retired;
+} kiln_generation;
+
 struct kiln_jit {
   kiln_env env; /* a copy with the model's flags */
   kiln_unit *unit;
@@ -228,27 +245,29 @@ struct kiln_jit {
   uint32_t calls;           /* the counter of the host's calls */
   kiln_guard_misses misses; /* with a lock of its own */
   kiln_job_lock lock;       /* of all below that is not atomic */
-  kiln_arena *arena;        /* functions' executors, refusals */
-  kiln_kept_arena *kept;
-  kiln_executor_list executors;
-  kiln_group_list groups;
+  kiln_arena *arena;        /* refusals, slots, sites */
+  kiln_generation *now;     /* whose lists are under the lock too; those before it that go: */
+  kiln_generation *over;
+  kiln_map sites; /* lasting names */
+  kiln_map slots; /* name -> kiln_group_slot, the last that was made */
+  KILN_VEC(kiln_group_slot *) all_slots;
   KILN_VEC(kiln_refusal *) refusals;
   kiln_map refusal_index; /* hash -> kiln_refusal */
   kiln_map warned;        /* place of an aten::warn -> bool: it has warned; atomic */
   uint32_t max_depth;
   bool timed; /* atomic: plans have times */
   struct {
-    uint64_t groups, profiled_runs;
-  } gone;                           /* counts of variants that gave way */
-  uint64_t unserved_ns, renewal_ns; /* atomic: jit/renewal.c */
+    uint64_t groups, profiled_runs, never_run, fallback_calls, hits, misses, times;
+  } gone;                                                        /* counts of what gave way */
+  uint64_t unserved_ns, renewal_ns;                              /* atomic: jit/renewal.c */
   uint64_t compiles, compile_failures, compile_ns, simple_plans; /* atomic */
 
   /* jit/beside.c */
   kiln_job_queue *jobs; /* the context's; NULL: calls compile on their own thread */
-  kiln_job_owner owner; /* of this model's jobs */
   kiln_cancel *abandon; /* owned: asked when the model goes */
   kiln_arena *profile_arena;
-  kiln_profile_file profiles;      /* there, of files; under the lock */
+  kiln_profile_file profiles;      /* there, of files and generations before; under the lock */
+  bool has_kept_profiles;          /* of those */
   uint64_t asks;                   /* atomic: jobs that were asked for */
   uint64_t stalls, worst_stall_ns; /* atomic: of calls that waited (kiln_counters) */
 
@@ -293,7 +312,24 @@ void kiln__renewal_replace(kiln_executor *executor, kiln_variant *v);
 /* The same lock: a variant that was unlinked is freed, with its groups, when no run has it. */
 void kiln__variant_retire(kiln_executor *executor, kiln_variant *variant);
 
+/* -- generation.c -- */
+
+/* A new one becomes the jit's; the one before is over, and goes when no run has it. */
+kiln_status *kiln__generation_begin(kiln_jit *jit) KILN_MUST_USE;
+/* No job of the model's is run any more; then, when no call is under way, all of it goes. */
+void kiln__generations_leave(kiln_jit *jit);
+void kiln__generations_end(kiln_jit *jit);
+/* The lasting copy of a name, under the jit's lock, in a scope. */
+const char *kiln__jit_site(kiln_jit *jit, const char *site);
+
 /* -- jit.c -- */
+
+/* Counts of the generation that is now, under the lock: all that may go with it. */
+void kiln__jit_count(kiln_jit *jit, kiln_counters *out_counters);
+/* -- keep_profiles.c -- */
+
+/* Profiles of the generation that is now stay with the jit; under the lock. */
+kiln_status *kiln__jit_keep_profiles(kiln_jit *jit) KILN_MUST_USE;
 
 /* The root that serves calls of other flags than `root`, made if there is none; NULL: there are
  * enough of them. */

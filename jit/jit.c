@@ -18,11 +18,6 @@ static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type 
   return kiln_jit_callable(jit, method, out);
 }
 
-static int count_calls(kiln_job_owner *owner) {
-  const kiln_jit *jit = (kiln_jit *)(void *)((char *)owner - offsetof(kiln_jit, owner));
-  return (int)kiln_epoch_runs(&jit->epoch);
-}
-
 kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_unit *unit,
                              struct kiln_codegen *codegen, kiln_jit **out_jit) {
   kiln_jit *jit = kiln_mem_alloc_zero(env->mem, sizeof *jit);
@@ -34,7 +29,6 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->methods.find = find_method;
   if (flags->compile == KILN_COMPILE_ASYNC && flags->compat != KILN_COMPAT_TORCH)
     jit->jobs = env->jobs;
-  jit->owner.count_calls = count_calls;
   kiln_status *status = kiln_arena_create(env->mem, &jit->arena);
   kiln_counter_book_init(&jit->book, env->mem);
   jit->calls = kiln_counter_book_new(&jit->book, 1);
@@ -50,14 +44,18 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   }
   jit->refusal_index = kiln_map_in(jit->arena);
   jit->warned = kiln_map_in(jit->arena);
+  jit->sites = kiln_map_in(jit->arena);
+  jit->slots = kiln_map_in(jit->arena);
   kiln_job_lock_init(&jit->lock);
   kiln_guard_misses_init(&jit->misses, &jit->env, &jit->book, jit->calls);
   kiln_epoch_init(&jit->epoch, env->mem);
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
-  if (jit->jobs) {
-    kiln_job_queue_enter(jit->jobs, &jit->owner);
-    kiln_codegen_watch_exit();
+  if (jit->jobs) kiln_codegen_watch_exit();
+  status = kiln__generation_begin(jit);
+  if (status) {
+    kiln_jit_destroy(jit);
+    return status;
   }
   *out_jit = jit;
   return NULL;
@@ -72,16 +70,8 @@ void kiln_jit_destroy(kiln_jit *jit) {
   kiln_epoch_deinit(&jit->epoch);
   kiln_guard_misses_deinit(&jit->misses);
   kiln_counter_book_deinit(&jit->book);
-  for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
-    kiln__executor_deinit(ex);
-    if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
-  }
-  kiln_groups_release(jit->groups);
+  kiln__generations_end(jit);
   kiln_job_lock_deinit(&jit->lock);
-  for (kiln_kept_arena *kept = jit->kept, *next; kept; kept = next) {
-    next = kept->next;
-    kiln_arena_destroy(kept->arena);
-  }
   kiln_arena_destroy(jit->arena);
   kiln_mem_free(mem, jit, sizeof *jit);
 }
@@ -90,15 +80,16 @@ void kiln_jit_destroy(kiln_jit *jit) {
 
 void kiln__jit_give_lock(void *jit) { kiln_job_lock_give(&((kiln_jit *)jit)->lock); }
 
-static kiln_executor *make_root(kiln_jit *jit, kiln_function *function, const char *name) {
-  kiln_executor *ex = kiln__executor_create(jit, jit->arena, NULL, name);
+static kiln_executor *make_root(kiln_generation *of, kiln_function *function, const char *name) {
+  kiln_executor *ex = kiln__executor_create(of->jit, of->arena, NULL, name);
+  ex->of = of;
   ex->function = function;
   ex->callable.arg_count = function->schema ? function->schema->arg_count : 0;
-  kiln__executors_append(&jit->executors, (kiln_executor_list){ex, ex});
+  kiln__executors_append(&of->executors, (kiln_executor_list){ex, ex});
   return ex;
 }
 static kiln_status *make_callable(kiln_jit *jit, kiln_function *function) {
-  const kiln_executor *ex = make_root(jit, function, function->qualname);
+  const kiln_executor *ex = make_root(jit->now, function, function->qualname);
   __atomic_store_n(&function->callable, &ex->callable, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -120,8 +111,8 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
 static kiln_status *make_other(kiln_executor *root) {
   const int setting = root->setting + 1;
   const char *name =
-      kiln_arena_printf(root->jit->arena, "%s@%d", root->function->qualname, setting + 1);
-  kiln_executor *other = make_root(root->jit, root->function, name);
+      kiln_arena_printf(root->of->arena, "%s@%d", root->function->qualname, setting + 1);
+  kiln_executor *other = make_root(root->of, root->function, name);
   other->setting = setting;
   __atomic_store_n(&root->other, other, __ATOMIC_RELEASE);
   return NULL;
@@ -171,11 +162,23 @@ static void note_wait(kiln_jit *jit, kiln_call *call, const char *name) {
   kiln_timeline_mark(jit->env.timeline, KILN_EVENT_stall, name, 2, args);
 }
 
-kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
-                           const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
-  kiln_tally_begin(&call->tally, &jit->book);
-  const kiln_counter_page *page = call->tally.page;
-  uint64_t ticket = kiln_epoch_enter(&jit->epoch, page ? page->stripe : 0);
+/* A method that is called first since its executors went starts from what they had seen. */
+static kiln_status *find_callable(kiln_jit *jit, kiln_function *function, const kiln_ivalue *args,
+                                  int arg_count, const kiln_callable **out) {
+  *out = __atomic_load_n(&function->callable, __ATOMIC_ACQUIRE);
+  if (__builtin_expect(*out != NULL, 1)) return NULL;
+  KILN_TRY(kiln_jit_callable(jit, function, out));
+  if (__atomic_load_n(&jit->has_kept_profiles, __ATOMIC_RELAXED) && arg_count > 0 &&
+      args[0].tag == KILN_TAG_OBJECT)
+    kiln_jit_start(jit, function, args[0]);
+  return NULL;
+}
+
+/* The epoch is entered before the function's executor is looked for: then it does not go. */
+static kiln_status *call_in_epoch(kiln_jit *jit, kiln_call *call, kiln_function *function,
+                                  const kiln_callable *callable, const kiln_ivalue *args,
+                                  int arg_count, kiln_ivalue *out_result) {
+  if (function) KILN_TRY(find_callable(jit, function, args, arg_count, &callable));
   kiln_budget **place = kiln_budget_place(), *outer = *place;
   kiln_epoch *outer_epoch = call->epoch;
   *place = &call->budget;
@@ -183,8 +186,18 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
   *place = outer;
   call->epoch = outer_epoch;
-  kiln_epoch_leave(&jit->epoch, ticket);
   if (__builtin_expect(call->waited_ns != 0, 0)) note_wait(jit, call, callable->name);
+  return status;
+}
+
+static kiln_status *call_any(kiln_jit *jit, kiln_call *call, kiln_function *function,
+                             const kiln_callable *callable, const kiln_ivalue *args, int arg_count,
+                             kiln_ivalue *out_result) {
+  kiln_tally_begin(&call->tally, &jit->book);
+  const kiln_counter_page *page = call->tally.page;
+  const uint64_t ticket = kiln_epoch_enter(&jit->epoch, page ? page->stripe : 0);
+  kiln_status *status = call_in_epoch(jit, call, function, callable, args, arg_count, out_result);
+  kiln_epoch_leave(&jit->epoch, ticket);
   if (__builtin_expect(call->unserved_since != 0, 0)) {
     const uint64_t ns = kiln_now_ns() - call->unserved_since;
     __atomic_fetch_add(&jit->unserved_ns, ns, __ATOMIC_RELAXED);
@@ -195,6 +208,24 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
   return status;
 }
 
+kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
+                           const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
+  return call_any(jit, call, NULL, callable, args, arg_count, out_result);
+}
+
+kiln_status *kiln_jit_call_function(kiln_jit *jit, kiln_call *call, kiln_function *function,
+                                    const kiln_ivalue *args, int arg_count,
+                                    kiln_ivalue *out_result) {
+  return call_any(jit, call, function, NULL, args, arg_count, out_result);
+}
+
+kiln_status *kiln_jit_drop(kiln_jit *jit) {
+  KILN_TRY(kiln__generation_begin(jit));
+  (void)kiln_epoch_collect(&jit->epoch);
+  (void)kiln_epoch_collect(&jit->epoch); /* two epochs old, where no call is under way */
+  return NULL;
+}
+
 /* -- Counters -- */
 
 static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counters *c) {
@@ -202,9 +233,9 @@ static void count_guard(kiln_jit *jit, const kiln_guard_desc *guard, kiln_counte
   c->guard_misses += kiln_counter_sum(&jit->book, guard->misses);
 }
 
-static uint64_t count_kept(const kiln_jit *jit) {
-  uint64_t bytes = kiln_arena_bytes(jit->arena);
-  for (const kiln_kept_arena *kept = jit->kept; kept; kept = kept->next)
+static uint64_t count_kept(const kiln_generation *g) {
+  uint64_t bytes = kiln_arena_bytes(g->arena);
+  for (const kiln_kept_arena *kept = g->kept; kept; kept = kept->next)
     bytes += kiln_arena_bytes(kept->arena);
   return bytes;
 }
@@ -215,6 +246,22 @@ static void count_variant(kiln_jit *jit, const kiln_variant *v, kiln_counters *c
   const kiln_plan *plan = v->plan;
   for (int i = 0; plan && i < plan->guard_count; i++) count_guard(jit, &plan->guards[i], c);
   if (v->guard) count_guard(jit, v->guard, c);
+}
+
+void kiln__jit_count(kiln_jit *jit, kiln_counters *c) {
+  c->plan_bytes += count_kept(jit->now);
+  for (kiln_executor *ex = jit->now->executors.first; ex; ex = ex->next) {
+    c->fallback_calls += kiln_counter_sum(&jit->book, ex->callable.call_counter);
+    if (ex->building) count_variant(jit, ex->building, c);
+    for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
+  }
+  for (const kiln_group_info *g = jit->now->groups.first; g; g = g->next) {
+    const bool ran = kiln_counter_sum(&jit->book, g->runs) > g->before.runs;
+    c->groups++;
+    if (g->code) c->code_bytes += g->code->code_bytes + g->code->object_bytes;
+    c->groups_never_run +=
+        !ran && (!g->code || kiln_counter_sum(&jit->book, g->hits) > g->before.hits);
+  }
 }
 
 void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
@@ -229,30 +276,24 @@ void kiln_jit_counters(kiln_jit *jit, kiln_counters *c) {
   c->retired = __atomic_load_n(&jit->retired, __ATOMIC_RELAXED);
   c->simple_plans = __atomic_load_n(&jit->simple_plans, __ATOMIC_RELAXED);
   c->max_depth = jit->max_depth;
-  for (kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
-    c->fallback_calls += kiln_counter_sum(&jit->book, ex->callable.call_counter);
-    if (ex->building) count_variant(jit, ex->building, c);
-    for (const kiln_variant *v = ex->variants; v; v = v->next) count_variant(jit, v, c);
-    for (int i = 0; i < ex->slots.count; i++)
-      c->compiled_runs += kiln_counter_sum(&jit->book, ex->slots.data[i]->runs);
-  }
+  kiln__jit_count(jit, c);
+  c->plan_bytes += kiln_arena_bytes(jit->arena);
+  c->groups += jit->gone.groups;
   c->profiled_runs += jit->gone.profiled_runs;
-  c->plan_bytes += count_kept(jit);
-  c->groups = jit->gone.groups;
-  for (const kiln_group_info *g = jit->groups.first; g; g = g->next) {
-    const bool ran = kiln_counter_sum(&jit->book, g->runs) > g->before.runs;
-    c->groups++;
-    if (g->code) c->code_bytes += g->code->code_bytes + g->code->object_bytes;
-    c->groups_never_run +=
-        !ran && (!g->code || kiln_counter_sum(&jit->book, g->hits) > g->before.hits);
-  }
+  c->groups_never_run += jit->gone.never_run;
+  c->fallback_calls += jit->gone.fallback_calls;
+  c->guard_hits += jit->gone.hits;
+  c->guard_misses += jit->gone.misses;
+  c->dropped = jit->gone.times;
+  for (int i = 0; i < jit->all_slots.count; i++)
+    c->compiled_runs += kiln_counter_sum(&jit->book, jit->all_slots.data[i]->runs);
   kiln_job_lock_give(&jit->lock);
 }
 
 kiln_status *kiln_jit_group(kiln_jit *jit, int index, kiln_group_counters *out) {
   kiln_status *status = NULL;
   KILN_TRY(kiln_job_lock_take(&jit->lock, NULL));
-  const kiln_group_info *g = jit->groups.first;
+  const kiln_group_info *g = jit->now->groups.first;
   for (int i = 0; g && i < index; i++) g = g->next;
   if (g && index >= 0) {
     *out = (kiln_group_counters){

@@ -37,6 +37,21 @@ kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *
                            const kiln_ivalue *args, int arg_count,
                            kiln_ivalue *out_result) KILN_MUST_USE;
 
+/* The same of a function of the unit, whose executor is made at its first call. */
+kiln_status *kiln_jit_call_function(kiln_jit *jit, kiln_call *call, kiln_function *function,
+                                    const kiln_ivalue *args, int arg_count,
+                                    kiln_ivalue *out_result) KILN_MUST_USE;
+
+/* All that calls have had made goes, when no call has it any more, but for counts and profiles; the
+ * next calls have it made anew. Callables that were given before are gone with it. */
+kiln_status *kiln_jit_drop(kiln_jit *jit) KILN_MUST_USE;
+
+/* Bytes that plans, kernels and packed weights take, those that are shared with other models too.
+ */
+uint64_t kiln_jit_bytes(kiln_jit *jit);
+/* Grows whenever something was made. */
+uint64_t kiln_jit_made(const kiln_jit *jit);
+
 /* Returns when no job of the model's waits or runs: what calls have asked for is made, or refused.
  * KILN_LIMIT and KILN_CANCELLED of the budget (NULL: as long as it takes). */
 kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) KILN_MUST_USE;
@@ -51,7 +66,7 @@ uint64_t kiln_jit_asks(kiln_jit *jit);
 kiln_status *kiln_jit_read_profiles(kiln_jit *jit, const char *path) KILN_MUST_USE;
 /* Makes the method's kernels from such a profile, if there is one, before it is called: beside the
  * caller, or with compile=sync now. `self` has the flags and the weights of the calls to come. */
-void kiln_jit_start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self);
+void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self);
 /* Writes what was read and what calls have seen. `only_new`: nothing where calls have seen nothing
  * that was not read; what has come into the file in the meantime stays. */
 kiln_status *kiln_jit_write_profiles(kiln_jit *jit, const char *path, bool only_new) KILN_MUST_USE;

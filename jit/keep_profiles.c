@@ -1,11 +1,15 @@
 /* keep_profiles.c: what calls have seen, from files and for files. */
 #include "jit/executor.h"
 
+static kiln_status *open_profiles(kiln_jit *jit) {
+  if (jit->profile_arena) return NULL;
+  KILN_TRY(kiln_arena_create(jit->env.mem, &jit->profile_arena));
+  jit->profiles = kiln_profile_file_in(jit->profile_arena);
+  return NULL;
+}
+
 static kiln_status *read_profiles(kiln_jit *jit, const char *path) {
-  if (!jit->profile_arena) {
-    KILN_TRY(kiln_arena_create(jit->env.mem, &jit->profile_arena));
-    jit->profiles = kiln_profile_file_in(jit->profile_arena);
-  }
+  KILN_TRY(open_profiles(jit));
   return kiln_profile_file_read(&jit->profiles, path);
 }
 static kiln_status *try_read(kiln_jit *jit, const char *path) {
@@ -25,11 +29,19 @@ static void keep(kiln_profile_file *file, const kiln_executor *ex, const kiln_va
 }
 
 static void keep_all(kiln_profile_file *file, const kiln_jit *jit) {
-  for (const kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = jit->now->executors.first; ex; ex = ex->next) {
     if (ex->building) keep(file, ex, ex->building);
     for (const kiln_variant *v = ex->variants; v; v = v->next) keep(file, ex, v);
   }
 }
+
+static kiln_status *keep_now(kiln_jit *jit) {
+  KILN_TRY(open_profiles(jit));
+  keep_all(&jit->profiles, jit);
+  __atomic_store_n(&jit->has_kept_profiles, true, __ATOMIC_RELAXED);
+  return NULL;
+}
+kiln_status *kiln__jit_keep_profiles(kiln_jit *jit) { KILN_PROTECT(keep_now(jit)); }
 
 /* What was read for this model, or with `only_new` what the file has now: other processes may have
  * written it since. What is damaged goes. */
@@ -40,6 +52,7 @@ static kiln_status *write_profiles(kiln_jit *jit, const char *path, bool only_ne
   if (only_new) {
     kiln_status_destroy(kiln_profile_file_read(&file, path));
     file.changed = false;
+    if (jit->has_kept_profiles) kiln_profile_file_add_all(&file, &jit->profiles);
   } else {
     kiln_profile_file_add_all(&file, &jit->profiles);
   }

@@ -128,7 +128,7 @@ const kiln_plan *kiln__ledger_choose(kiln_executor *ex, kiln_call *call, uint64_
 void kiln_jit_each_variant(kiln_jit *jit, void (*each)(void *user, const kiln_jit_ledger_row *row),
                            void *user) {
   if (!kiln_job_lock_look(&jit->lock)) return;
-  for (const kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = jit->now->executors.first; ex; ex = ex->next) {
     for (const kiln_variant *v = ex->variants; v; v = v->next) {
       const uint64_t made_ns = __atomic_load_n(&v->entry.made_ns, __ATOMIC_RELAXED);
       const kiln_meter plain = kiln_meter_read(&v->entry.interpreted);

@@ -144,8 +144,8 @@ static void destroy_variant(void *variant) {
   kiln_arena_destroy(own);
 }
 
-static void forget_arena(kiln_jit *jit, const kiln_arena *arena) {
-  for (kiln_kept_arena **link = &jit->kept; *link; link = &(*link)->next) {
+static void forget_arena(kiln_generation *of, const kiln_arena *arena) {
+  for (kiln_kept_arena **link = &of->kept; *link; link = &(*link)->next) {
     if ((*link)->arena != arena) continue;
     *link = (*link)->next;
     return;
@@ -156,7 +156,7 @@ void kiln__variant_retire(kiln_executor *ex, kiln_variant *v) {
   kiln_jit *jit = ex->jit;
   kiln_group_list stay = {0};
   kiln__end_interim(ex, v);
-  for (kiln_group_info *g = jit->groups.first, *next; g; g = next) {
+  for (kiln_group_info *g = ex->of->groups.first, *next; g; g = next) {
     next = g->next;
     g->next = NULL;
     kiln_groups_append(g->variant == v ? &v->groups : &stay, (kiln_group_list){g, g});
@@ -165,10 +165,10 @@ void kiln__variant_retire(kiln_executor *ex, kiln_variant *v) {
     ex->root->group_count--;
     jit->gone.groups++;
   }
-  jit->groups = stay;
+  ex->of->groups = stay;
   if (v->profile) jit->gone.profiled_runs += (uint64_t)kiln_profile_runs(v->profile);
-  forget_arena(jit, v->arena);
-  if (v->recorder) forget_arena(jit, v->recorder->arena);
+  forget_arena(ex->of, v->arena);
+  if (v->recorder) forget_arena(ex->of, v->recorder->arena);
   kiln_epoch_retire_in(&jit->epoch, &v->retired, destroy_variant, v);
 }
 

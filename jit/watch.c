@@ -16,7 +16,7 @@ uint64_t kiln_jit_calls(kiln_jit *jit) { return kiln_counter_sum(&jit->book, jit
 void kiln_jit_each_group(kiln_jit *jit, void (*each)(void *user, const kiln_jit_group_words *words),
                          void *user) {
   if (!kiln_job_lock_look(&jit->lock)) return;
-  for (const kiln_group_info *g = jit->groups.first; g; g = g->next)
+  for (const kiln_group_info *g = jit->now->groups.first; g; g = g->next)
     each(user, &(kiln_jit_group_words){g->name, g->words, g->shapes, g->loc, g->tuned});
   kiln_job_lock_give(&jit->lock);
 }
@@ -65,7 +65,7 @@ void kiln_jit_each_time(kiln_jit *jit, void (*each)(void *user, const kiln_jit_t
                         void *user) {
   const time_job job = {each, user};
   if (!kiln_job_lock_look(&jit->lock)) return;
-  for (const kiln_executor *ex = jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = jit->now->executors.first; ex; ex = ex->next) {
     for (const kiln_variant *v = ex->variants; v; v = v->next) {
       tell_times(&job, ex, v->depth, v->plan);
     }

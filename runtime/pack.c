@@ -483,6 +483,13 @@ static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln
   return NULL;
 }
 
+size_t kiln_pack_slot_bytes(const kiln_pack_slot *slot) {
+  size_t bytes = 0;
+  for (kiln_recalled *e = kiln_recall_first(&slot->kept); e; e = kiln_recall_next(e))
+    bytes += ((const holding *)e)->packed->bytes;
+  return bytes;
+}
+
 const void *kiln_pack_find(const kiln_pack_slot *slot, const kiln_tensor *t, size_t *out_bytes) {
   for (kiln_recalled *e = kiln_recall_first(&slot->kept); e; e = kiln_recall_next(e)) {
     const kiln__packed *packed = ((const holding *)e)->packed;

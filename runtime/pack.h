@@ -40,6 +40,8 @@ typedef struct kiln_pack_slot {
   kiln_recall kept;
 } kiln_pack_slot;
 void kiln_pack_slot_release(kiln_pack_slot *slot);
+/* Bytes of its copies, within an epoch. */
+size_t kiln_pack_slot_bytes(const kiln_pack_slot *slot);
 /* The slot's copy of t, and its bytes; NULL: it keeps none. */
 const void *kiln_pack_find(const kiln_pack_slot *slot, const kiln_tensor *t, size_t *out_bytes);
 /* What such a copy is, made before, perhaps by another process: the slot keeps it, and others of

@@ -170,6 +170,7 @@ cJSON *tool_json_counters(const kiln_counters *c) {
   cJSON_AddItemToObject(json, "plan_bytes", tool_json_int((int64_t)c->plan_bytes));
   cJSON_AddItemToObject(json, "code_bytes", tool_json_int((int64_t)c->code_bytes));
   cJSON_AddItemToObject(json, "retired", tool_json_int((int64_t)c->retired));
+  cJSON_AddItemToObject(json, "dropped", tool_json_int((int64_t)c->dropped));
   return json;
 }
 

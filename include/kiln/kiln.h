@@ -143,6 +143,11 @@ KILN_API kiln_status *kiln_context_set_events(kiln_context *context, kiln_event_
  * and number (of the load). The host frees it by kiln_text_free. Any thread; some 1 us and 50 ns
  * for each group. */
 KILN_API kiln_status *kiln_context_metrics(kiln_context *context, char **out_text);
+/* What was made for calls of the context's models (plans, kernels, packed weights) goes, of the
+ * models that were called longest ago first, until at most `bytes` are left: what the option
+ * jit_memory does whenever something is made. Calls are not disturbed: those under way end in what
+ * they have, and later ones have it made anew, from the profile of those before. Any thread. */
+KILN_API kiln_status *kiln_context_trim(kiln_context *context, uint64_t bytes);
 KILN_API void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user);
 /* Changes an option for models that are loaded later, and returns the old value, borrowed until
  * the next call of this function on the context (out_old may be NULL). */
@@ -316,6 +321,7 @@ typedef struct kiln_counters {
   uint64_t plan_bytes;       /* of plans, and of what is known of how they were made */
   uint64_t code_bytes;       /* of kernels: machine code, and the objects that it is from; models of
                               * a context share those of equal groups, and each counts them */
+  uint64_t dropped;          /* times that all of it went (option jit_memory, kiln_context_trim) */
 } kiln_counters;
 KILN_API void kiln_model_counters_sized(const kiln_model *model, kiln_counters *out_counters,
                                         size_t struct_size);

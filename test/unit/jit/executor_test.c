@@ -263,7 +263,7 @@ static size_t slot_of(model *m, int64_t rows) {
   kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)};
   const uint64_t hash = kiln_guard_hash(args, 2, false);
   for (int i = 0; i < 2; i++) kiln_ivalue_release(args[i]);
-  return (size_t)(hash % (sizeof m->jit->executors.first->hints / sizeof(uint16_t)));
+  return (size_t)(hash % (sizeof m->jit->now->executors.first->hints / sizeof(uint16_t)));
 }
 
 /* The first two variants are asked before the hint, which another shape may have left: 6 rows have

@@ -25,7 +25,7 @@ static uint64_t gave_way(const model *m) {
 
 /* Windows of all regions end: as much time was spent without a variant. */
 static void pass_time(model *m) {
-  for (const kiln_executor *ex = m->jit->executors.first; ex; ex = ex->next) {
+  for (const kiln_executor *ex = m->jit->now->executors.first; ex; ex = ex->next) {
     if (ex->renewal_due_ns != UINT64_MAX && m->jit->unserved_ns < ex->renewal_due_ns)
       m->jit->unserved_ns = ex->renewal_due_ns;
   }
@@ -243,7 +243,7 @@ static void test_first_of_a_region(void **state) {
   model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=DYNAMIC,1", NULL});
   call_shape(&m, 4, 4, 2); /* one symbol, by accident */
   call_shape(&m, 6, 8, 4);
-  const kiln_executor *region = m.jit->executors.last;
+  const kiln_executor *region = m.jit->now->executors.last;
   assert_int_equal(region->base_depth, 1);
   assert_string_equal(kiln_executor_state_name(region->state), "SIMPLE");
   assert_int_equal(counters(&m).compiles, 1);
@@ -296,7 +296,7 @@ static void test_regions_in_a_variant(void **state) {
   call_image(&m, 4, false, 3);
   call_image(&m, 5, false, 3);
   int regions = 0;
-  for (const kiln_executor *ex = m.jit->executors.first; ex; ex = ex->next)
+  for (const kiln_executor *ex = m.jit->now->executors.first; ex; ex = ex->next)
     regions += ex->base_depth == 2;
   assert_int_equal(regions, 2);
   call_image(&m, 5, true, 4); /* other channels: both regions miss */
@@ -338,7 +338,7 @@ static void test_windows_grow(void **state) {
   model m;
   model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", "fusion_strategy=STATIC,3", NULL});
   for (int64_t rows = 2; rows <= 5; rows++) call_shape(&m, rows, 8, 2);
-  const kiln_executor *region = m.jit->executors.last;
+  const kiln_executor *region = m.jit->now->executors.last;
   for (int round = 0; round < ROUNDS; round++) {
     pass_time(&m);
     const uint64_t unserved = m.jit->unserved_ns;
@@ -446,7 +446,7 @@ static kiln_executor *open_used_up(model *m) {
   for (int64_t rows = 4; rows <= 5; rows++) call_shape(m, rows, 8, 3);
   call_shape(m, 6, 8, 1);
   pass_time(m);
-  return m->jit->executors.last;
+  return m->jit->now->executors.last;
 }
 
 /* A call that lends the compiler memory, so that a job which needs more may be tried again. */

@@ -40,7 +40,7 @@ static void *run(void *arg) {
     c->random = kiln_hash_mix(c->random, (uint64_t)i);
     const int shape = (int)(c->random % 8 ? ((uint64_t)i / 100 + c->random / 8 % 2) % SHAPES
                                           : c->random / 8 % SHAPES);
-    const kiln_executor *region = __atomic_load_n(&c->m.jit->executors.last, __ATOMIC_RELAXED);
+    const kiln_executor *region = __atomic_load_n(&c->m.jit->now->executors.last, __ATOMIC_RELAXED);
     if (region) {
       const uint64_t due = __atomic_load_n(&region->renewal_due_ns, __ATOMIC_RELAXED);
       if (due != UINT64_MAX) /* none is giving way */
