@@ -16,7 +16,7 @@
 
 /* Appends the bytes at a multiple of 64; gives the place in the file. */
 static int64_t put_weights(kiln__exporter *x, const void *bytes, size_t size) {
-  const kiln__piece piece = {.bytes = bytes, .size = size, .at = x->weights_end};
+  const kiln__out_bytes piece = {.bytes = bytes, .size = size, .at = x->weights_end};
   kiln_vec_push(x->arena, &x->pieces, piece);
   x->weights_end += (int64_t)((size + KILN_AOT_ALIGN - 1) & ~(size_t)(KILN_AOT_ALIGN - 1));
   return piece.at;
@@ -167,7 +167,7 @@ static kiln_status *write_weights(const kiln__exporter *x, int fd) {
   int64_t at = sizeof x->head;
   KILN_TRY(write_all(fd, kiln_str_make((const char *)&x->head, sizeof x->head)));
   for (int i = 0; i <= x->pieces.count; i++) {
-    const kiln__piece *piece = i < x->pieces.count ? &x->pieces.data[i] : NULL;
+    const kiln__out_bytes *piece = i < x->pieces.count ? &x->pieces.data[i] : NULL;
     KILN_TRY(
         write_all(fd, kiln_str_make(zeros, (size_t)((piece ? piece->at : x->weights_end) - at))));
     if (!piece) break;

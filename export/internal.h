@@ -58,11 +58,11 @@ typedef struct kiln__out_method {
 } kiln__out_method;
 
 /* Bytes of the weights' file, borrowed from the model. */
-typedef struct kiln__piece {
+typedef struct kiln__out_bytes {
   const void *bytes;
   size_t size;
   int64_t at;
-} kiln__piece;
+} kiln__out_bytes;
 
 typedef enum kiln__known { KILN__UNSEEN, KILN__KNOWN, KILN__UNKNOWN } kiln__known;
 
@@ -90,7 +90,7 @@ typedef struct kiln__exporter {
   KILN_VEC(int32_t) args;
   bool needs_all; /* not all that reads a weight is known */
   int64_t absent_bytes;
-  KILN_VEC(kiln__piece) pieces; /* of the weights' file, in order */
+  KILN_VEC(kiln__out_bytes) pieces; /* of the weights' file, in order */
   int64_t weights_end;
   kiln_aot_head head;
   size_t symbol_at; /* of the program in the image */

@@ -219,12 +219,13 @@ static const kiln_type *infer_dict(kiln_type_table *types, kiln_dict *dict, bool
 }
 
 static const kiln_type *infer_tuple(kiln_type_table *types, kiln_tuple *tuple, bool empty) {
-  const kiln_type **elems =
-      KILN_NEW_ARRAY(kiln_type_table_arena(types), const kiln_type *, tuple->count + 1);
+  kiln_type_room room;
+  const kiln_type **elems = kiln_type_room_open(&room, types, tuple->count);
   for (int64_t i = 0; !tuple->type && i < tuple->count; i++) {
     elems[i] = infer(types, tuple->items[i], empty);
   }
   if (!tuple->type) tuple->type = kiln_type_tuple(types, elems, (int)tuple->count);
+  kiln_type_room_close(&room);
   return tuple->type;
 }
 
@@ -233,6 +234,7 @@ static const kiln_type *infer(kiln_type_table *types, kiln_ivalue v, bool empty)
     case KILN_TAG_LIST: return infer_list(types, v.u.list, empty);
     case KILN_TAG_TUPLE: return infer_tuple(types, v.u.tuple, empty);
     case KILN_TAG_DICT: return infer_dict(types, v.u.dict, empty);
+    case KILN_TAG_TENSOR: return kiln_type_basic(KILN_TYPE_TENSOR);
     default: return kiln_type_unshaped(types, kiln_ivalue_type(types, v));
   }
 }

@@ -21,11 +21,19 @@ static void leave(kiln_generation *g) {
   g->has_left = true;
 }
 
+/* No call finds it by its function from here on. */
+static void forget_callable(const kiln_executor *ex) {
+  const kiln_callable *own = &ex->callable;
+  if (ex->function)
+    (void)__atomic_compare_exchange_n(&ex->function->callable, &own, NULL, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED);
+}
+
 /* The executors and all that lies in the arenas of their jobs. */
 static void destroy_parts(kiln_generation *g) {
   for (kiln_executor *ex = g->executors.first; ex; ex = ex->next) {
     kiln__executor_deinit(ex);
-    if (ex->function && ex->function->callable == &ex->callable) ex->function->callable = NULL;
+    forget_callable(ex);
   }
   kiln_groups_release(g->groups);
   for (kiln_kept_arena *kept = g->kept, *next; kept; kept = next) {
@@ -69,9 +77,7 @@ static void keep_counts(kiln_jit *jit) {
 static void end_now(kiln_jit *jit) {
   kiln_generation *g = jit->now;
   for (kiln_executor *ex = g->executors.first; ex; ex = ex->next) {
-    const kiln_callable *own = &ex->callable;
-    if (ex->function && ex->function->callable == own)
-      __atomic_store_n(&ex->function->callable, NULL, __ATOMIC_RELEASE);
+    forget_callable(ex);
   }
   keep_counts(jit);
   kiln_status_destroy(kiln__jit_keep_profiles(jit)); /* without memory it is profiled again */

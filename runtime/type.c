@@ -68,6 +68,13 @@ void kiln_type_table_destroy(kiln_type_table *table) {
 
 kiln_arena *kiln_type_table_arena(kiln_type_table *table) { return table->arena; }
 
+const kiln_type **kiln_type_room_open(kiln_type_room *room, kiln_type_table *table, int64_t count) {
+  const bool few = count <= (int64_t)(sizeof room->few / sizeof *room->few);
+  room->arena = few ? NULL : kiln_arena_scoped(kiln_arena_mem(table->arena));
+  return few ? room->few : KILN_NEW_ARRAY(room->arena, const kiln_type *, count);
+}
+void kiln_type_room_close(kiln_type_room *room) { kiln_arena_destroy(room->arena); }
+
 kiln_dims *kiln_type_table_dims(kiln_type_table *table) {
   if (!table->dims) table->dims = kiln_dims_create(table->arena);
   return table->dims;

@@ -166,6 +166,15 @@ void kiln_type_table_destroy(kiln_type_table *table);
 kiln_arena *kiln_type_table_arena(kiln_type_table *table);
 kiln_dims *kiln_type_table_dims(kiln_type_table *table);
 
+/* Room for the parts of a type to be made, of the thread's own: the tables' arenas are everybody's.
+ * Inside a scope. */
+typedef struct kiln_type_room {
+  const kiln_type *few[8];
+  kiln_arena *arena; /* NULL: they are few */
+} kiln_type_room;
+const kiln_type **kiln_type_room_open(kiln_type_room *room, kiln_type_table *table, int64_t count);
+void kiln_type_room_close(kiln_type_room *room);
+
 /* -- Makers. Any table of the chain may be given. -- */
 
 /* Kinds without parts: INT, STR, ANY, plain TENSOR, … These are static objects, the same in every

@@ -316,10 +316,12 @@ static const kiln_type *dict_type(kiln_type_table *table, const kiln_dict *dict,
 
 static const kiln_type *tuple_type(kiln_type_table *table, const kiln_tuple *tuple, int depth) {
   if (tuple->type) return tuple->type;
-  const kiln_type **elems =
-      KILN_NEW_ARRAY(kiln_type_table_arena(table), const kiln_type *, tuple->count);
+  kiln_type_room room;
+  const kiln_type **elems = kiln_type_room_open(&room, table, tuple->count);
   for (int64_t i = 0; i < tuple->count; i++) elems[i] = type_at(table, tuple->items[i], depth);
-  return kiln_type_tuple(table, elems, (int)tuple->count);
+  const kiln_type *type = kiln_type_tuple(table, elems, (int)tuple->count);
+  kiln_type_room_close(&room);
+  return type;
 }
 
 static const kiln_type *type_at(kiln_type_table *table, kiln_ivalue v, int depth) {
