@@ -103,8 +103,8 @@ kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function, const kil
   if (*out) return NULL;
   KILN_TRY(kiln_job_lock_take(&jit->lock, kiln_budget_current()));
   if (!function->callable) status = try_callable(jit, function);
+  *out = function->callable; /* with the lock: it may go with the next generation */
   kiln_job_lock_give(&jit->lock);
-  *out = function->callable;
   return status;
 }
 
