@@ -31,10 +31,7 @@ static void forget_callable(const kiln_executor *ex) {
 
 /* The executors and all that lies in the arenas of their jobs. */
 static void destroy_parts(kiln_generation *g) {
-  for (kiln_executor *ex = g->executors.first; ex; ex = ex->next) {
-    kiln__executor_deinit(ex);
-    forget_callable(ex);
-  }
+  for (kiln_executor *ex = g->executors.first; ex; ex = ex->next) kiln__executor_deinit(ex);
   kiln_groups_release(g->groups);
   for (kiln_kept_arena *kept = g->kept, *next; kept; kept = next) {
     next = kept->next;
@@ -76,9 +73,7 @@ static void keep_counts(kiln_jit *jit) {
 /* Under the lock. No call finds one of its executors from here on but those that are in it. */
 static void end_now(kiln_jit *jit) {
   kiln_generation *g = jit->now;
-  for (kiln_executor *ex = g->executors.first; ex; ex = ex->next) {
-    forget_callable(ex);
-  }
+  for (const kiln_executor *ex = g->executors.first; ex; ex = ex->next) forget_callable(ex);
   keep_counts(jit);
   kiln_status_destroy(kiln__jit_keep_profiles(jit)); /* without memory it is profiled again */
   __atomic_store_n(&g->is_over, true, __ATOMIC_RELEASE);
@@ -114,7 +109,9 @@ void kiln__generations_leave(kiln_jit *jit) {
 }
 
 void kiln__generations_end(kiln_jit *jit) {
-  if (jit->now) destroy_parts(jit->now);
+  if (!jit->now) return;
+  for (const kiln_executor *ex = jit->now->executors.first; ex; ex = ex->next) forget_callable(ex);
+  destroy_parts(jit->now);
   jit->now = NULL;
 }
 

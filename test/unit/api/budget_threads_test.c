@@ -211,12 +211,13 @@ typedef struct caller {
   pthread_t thread;
   const host *h;
   int first;
+  bool stop;
 } caller;
 
 static void *call_all(void *data) {
   const caller *c = data;
   kiln_value *inputs = read_value(c->h, "inputs"), *want = read_value(c->h, "expected");
-  for (int i = 0; i < 300; i++)
+  for (int i = 0; i < 300 || !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); i++)
     assert_ok(call_with(c->h, (c->first + i / 20) % MODELS, inputs, want));
   kiln_value_destroy(want);
   kiln_value_destroy(inputs);
@@ -234,11 +235,12 @@ static void calls_go_on(void **state) {
       callers[i] = (caller){.h = &h, .first = i};
       pthread_create(&callers[i].thread, NULL, call_all, &callers[i]);
     }
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 60 || (i < 5000 && counters(&h, 0).dropped == 0); i++) {
       const struct timespec ms = {.tv_nsec = 2000000};
       assert_ok(kiln_context_trim(h.context, i % 3 ? 0 : 100000));
       nanosleep(&ms, NULL);
     }
+    for (int i = 0; i < THREADS; i++) __atomic_store_n(&callers[i].stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < THREADS; i++) pthread_join(callers[i].thread, NULL);
     for (int i = 0; i < MODELS; i++) warm(&h, i);
     assert_true(counters(&h, 0).dropped > 0);
