@@ -103,6 +103,10 @@ static void run_job(kiln_queued_job *job) {
   kiln_executor *ex = executor_of(job);
   kiln_jit *jit = ex->jit;
   const kiln_generation *of = ex->of;
+  if (__atomic_load_n(&of->is_over, __ATOMIC_ACQUIRE)) { /* who frees it waits for this job */
+    end_job(ex);
+    return;
+  }
   kiln__request q = {.ex = ex,
                      .seen = ex->seen_then,
                      .preparing = ex->preparing,
