@@ -105,8 +105,8 @@ static void walk_attr(walk *w, const kiln_instr *in, const kiln_operand *o) {
   put(w, o[1], got);
 }
 
-static kiln_status *say_kept(walk *w, const kiln_instr *in, const kiln_operand *o,
-                             const kiln_ivalue *args, const kiln_ivalue *outs) {
+static kiln_status *say_kept(walk *w, const kiln_instr *in, const kiln_ivalue *args,
+                             const kiln_ivalue *outs) {
   const int n = in->in_count, out_count = in->out_count / 2;
   kiln_aot_kept kept = {.kept = (int)in->x, .arg_count = n, .out_count = out_count};
   for (int i = 0; i < n + out_count; i++) {
@@ -115,7 +115,6 @@ static kiln_status *say_kept(walk *w, const kiln_instr *in, const kiln_operand *
     kiln_vec_push(w->x->arena, &w->p->kept_values, number);
   }
   kiln_vec_push(w->x->arena, &w->p->kept, kept);
-  (void)o;
   return NULL;
 }
 
@@ -128,7 +127,7 @@ static kiln_status *walk_kept(walk *w, const kiln_instr *in, const kiln_operand 
     args[i] = look(w, o[i]).value;
   }
   const kiln_ivalue *outs = known ? kiln_kept_find(w->p->plan->kept[in->x].slot, args, n) : NULL;
-  if (outs && w->says) KILN_TRY(say_kept(w, in, o, args, outs));
+  if (outs && w->says) KILN_TRY(say_kept(w, in, args, outs));
   for (int i = 0; !outs && i < n; i++) need_operand(w, o[i]);
   for (int i = 0; i < out_count; i++) {
     put(w, o[n + i], outs ? (held){true, outs[i]} : (held){0});
@@ -202,6 +201,8 @@ static void walk_call(walk *w, const kiln_instr *in, const kiln_operand *o) {
       need_operand(w, o[i]);
   }
 }
+
+/* -- Paths -- */
 
 static void find_paths(walk *w) {
   const kiln_plan *plan = w->p->plan;

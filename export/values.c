@@ -92,17 +92,17 @@ static int32_t add(kiln__exporter *x, kiln__out_value value) {
   return x->values.count - 1;
 }
 
+/* Instances read the memory of their model: by the memory, not by who reads it. */
 static int32_t storage_of(kiln__exporter *x, kiln_storage *storage) {
-  /* Instances read the memory of their model: by the memory, not by who reads it. */
-  void *known = kiln_map_find_ptr(&x->storage_at, storage->data ? storage->data : storage);
-  for (int i = known ? (int)(uintptr_t)known - 1 : -1; i >= 0;) {
-    if (x->storages.data[i].storage->bytes >= storage->bytes) return i;
-    x->storages.data[i].storage = storage; /* of the same memory, and more of it */
-    return i;
+  const void *at = storage->data ? storage->data : storage;
+  void *known = kiln_map_find_ptr(&x->storage_at, at);
+  if (known) {
+    kiln__out_storage *out = &x->storages.data[(uintptr_t)known - 1];
+    if (storage->bytes > out->storage->bytes) out->storage = storage; /* it reaches further */
+    return (int32_t)(uintptr_t)known - 1;
   }
   kiln_vec_push(x->arena, &x->storages, (kiln__out_storage){.storage = storage});
-  kiln_map_set_ptr(&x->storage_at, storage->data ? storage->data : storage,
-                   (void *)(uintptr_t)x->storages.count);
+  kiln_map_set_ptr(&x->storage_at, at, (void *)(uintptr_t)x->storages.count);
   return x->storages.count - 1;
 }
 
