@@ -42,10 +42,12 @@ static void tell(kiln_context *context, kiln_event event, const char *name, uint
 /* Under the context's lock, so that no model goes. `but` (may be NULL) keeps what it has. */
 static kiln_status *trim(kiln_context *context, uint64_t most, const kiln_model *but) {
   uint64_t held = 0;
+  const char *name = NULL;
   look(context);
   for (kiln_model *m = context->models; m; m = m->next) {
     held += bytes_of(m);
     m->has_dropped = false;
+    if (m == but) name = m->name;
   }
   for (kiln_model *m; held > most && (m = longest_ago(context, but));) {
     const uint64_t bytes = bytes_of(m);
@@ -54,7 +56,7 @@ static kiln_status *trim(kiln_context *context, uint64_t most, const kiln_model 
     tell(context, KILN_EVENT_evicted, m->name, bytes, most);
     held -= bytes < held ? bytes : held;
   }
-  if (held > most && but) tell(context, KILN_EVENT_limit, but->name, held, most);
+  if (held > most && name) tell(context, KILN_EVENT_limit, name, held, most);
   return NULL;
 }
 
@@ -67,11 +69,53 @@ kiln_status *kiln_context_trim(kiln_context *context, uint64_t bytes) {
   return status;
 }
 
+/* -- Whenever something was made -- */
+
+static void keep_within(kiln_context *context) {
+  pthread_mutex_lock(&context->lock);
+  const uint64_t most = (uint64_t)context->env->flags.jit_memory;
+  kiln_status *status = most ? trim(context, most, context->made_last) : NULL;
+  pthread_mutex_unlock(&context->lock);
+  kiln_status_destroy(status); /* without memory for a new beginning all stays as it is */
+}
+
+static kiln_context *context_of(kiln_queued_job *job) {
+  return (kiln_context *)(void *)((char *)job - offsetof(kiln_context, trim_job));
+}
+static void drop_trim(kiln_queued_job *job) {
+  __atomic_store_n(&context_of(job)->trim_asked, false, __ATOMIC_RELEASE);
+}
+static void run_trim(kiln_queued_job *job) {
+  drop_trim(job); /* what is made from here on asks anew */
+  keep_within(context_of(job));
+}
+static uint64_t worth_most(const kiln_queued_job *job) {
+  (void)job;
+  return UINT64_MAX;
+}
+
 void kiln__context_made(kiln_model *model) {
   kiln_context *context = model->context;
   pthread_mutex_lock(&context->lock);
-  const uint64_t most = (uint64_t)context->env->flags.jit_memory;
-  kiln_status *status = most ? trim(context, most, model) : NULL;
+  context->made_last = model;
   pthread_mutex_unlock(&context->lock);
-  kiln_status_destroy(status); /* without memory for a new beginning all stays as it is */
+  if (model->flags.compile != KILN_COMPILE_ASYNC) {
+    keep_within(context);
+  } else if (!__atomic_exchange_n(&context->trim_asked, true, __ATOMIC_ACQ_REL)) {
+    context->trim_job = (kiln_queued_job){
+        .run = run_trim, .drop = drop_trim, .worth = worth_most, .owner = &context->trimmer};
+    if (!kiln_job_queue_add(context->env->jobs, &context->trim_job)) drop_trim(&context->trim_job);
+  }
+}
+
+static int count_no_calls(kiln_job_owner *owner) {
+  (void)owner;
+  return 0;
+}
+void kiln__context_enter_jobs(kiln_context *context) {
+  context->trimmer.count_calls = count_no_calls;
+  kiln_job_queue_enter(context->env->jobs, &context->trimmer);
+}
+void kiln__context_leave_jobs(kiln_context *context) {
+  if (context->trimmer.count_calls) kiln_job_queue_leave(context->env->jobs, &context->trimmer);
 }

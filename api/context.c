@@ -94,6 +94,7 @@ static char **copy_environment(void) {
 /* -- Contexts -- */
 
 static void destroy_context(kiln_context *context) {
+  kiln__context_leave_jobs(context);
   kiln_workers_destroy(context->callers);
   kiln_codegen_destroy(context->codegen);
   kiln_registry_destroy(context->registry);
@@ -130,6 +131,7 @@ kiln_status *kiln_context_create(const kiln_options *options, kiln_context **out
   kiln_status *status =
       kiln_env_create_with(environment, options ? options->entries : NULL, &context->env);
   free(environment);
+  if (!status) kiln__context_enter_jobs(context);
   if (!status) status = kiln_registry_create(context->env, &context->registry);
   if (!status) status = kiln_file_table_create(context->env->mem, &context->files);
   if (!status) status = kiln_codegen_create(context->env, &context->codegen);

@@ -33,7 +33,12 @@ struct kiln_context {
   uint64_t loads;                           /* how many there were */
   char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
   uint64_t trace_serial;                    /* of the last trace; atomic */
-  uint64_t looks;                           /* budget.c; under the lock */
+  /* budget.c; under the lock, but for: */
+  uint64_t looks;
+  const kiln_model *made_last; /* for which something was made: it keeps what it has */
+  bool trim_asked;             /* atomic: its job waits or runs: */
+  kiln_job_owner trimmer;
+  kiln_queued_job trim_job;
 };
 
 /* One method of a model's root; texts lie in the model's arena. */
@@ -190,8 +195,12 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                               const kiln_call_options *given, kiln__method **out_method,
                               kiln_call_options *out_options) KILN_MUST_USE;
 /* Outputs that the host alone has: a bit each. */
-/* Something was made for the model: what that takes stays within the flag jit_memory. */
+/* Something was made for the model: what all models have stays within the flag jit_memory, now, or
+ * with compile=async by a job. */
 void kiln__context_made(kiln_model *model);
+/* The jobs that do it come and go with the context. */
+void kiln__context_enter_jobs(kiln_context *context);
+void kiln__context_leave_jobs(kiln_context *context);
 uint64_t kiln__outputs_alone(const kiln_call_options *options);
 /* `alone` of the outputs were the host's when it asked, and `waited_ns` of the call's time is over;
  * *out_result is NULL before. */

@@ -103,10 +103,6 @@ static void run_job(kiln_queued_job *job) {
   kiln_executor *ex = executor_of(job);
   kiln_jit *jit = ex->jit;
   const kiln_generation *of = ex->of;
-  if (__atomic_load_n(&of->is_over, __ATOMIC_ACQUIRE)) { /* who frees it waits for this job */
-    end_job(ex);
-    return;
-  }
   kiln__request q = {.ex = ex,
                      .seen = ex->seen_then,
                      .preparing = ex->preparing,
@@ -115,7 +111,9 @@ static void run_job(kiln_queued_job *job) {
                      .varied = ex->varied_then,
                      .version = ex->version_then};
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
-  if (ex->self_then.tag == KILN_TAG_OBJECT) {
+  if (__atomic_load_n(&of->is_over, __ATOMIC_ACQUIRE)) {
+    /* Nobody wants it any more, and who frees it waits for this job. */
+  } else if (ex->self_then.tag == KILN_TAG_OBJECT) {
     run_start(&q, ex->self_then);
   } else {
     (void)run_step(&q, next_step(&q));
