@@ -72,6 +72,47 @@ static kiln_status *compile(kiln_instance *instance, kiln__method *method,
   return status;
 }
 
+/* -- Arguments as the program takes them: tensors that lie row by row -- */
+
+static kiln_status *make_dense(kiln_ivalue *v) {
+  kiln_ivalue *key, *value;
+  kiln_tensor *dense;
+  switch (v->tag) {
+    case KILN_TAG_TENSOR:
+      if (kiln_tensor_is_undefined(v->u.tensor)) return NULL;
+      KILN_TRY(kiln_tensor_contiguous(NULL, v->u.tensor, &dense));
+      kiln_tensor_release(v->u.tensor);
+      v->u.tensor = dense;
+      return NULL;
+    case KILN_TAG_LIST:
+      for (int64_t i = 0; i < v->u.list->count; i++) KILN_TRY(make_dense(&v->u.list->items[i]));
+      return NULL;
+    case KILN_TAG_TUPLE:
+      for (int64_t i = 0; i < v->u.tuple->count; i++) KILN_TRY(make_dense(&v->u.tuple->items[i]));
+      return NULL;
+    case KILN_TAG_DICT:
+      for (int64_t i = 0; kiln_dict_next(v->u.dict, &i, &key, &value);) KILN_TRY(make_dense(value));
+      return NULL;
+    default: return NULL;
+  }
+}
+
+/* Copies, so that containers are nobody else's. */
+static kiln_status *copy_dense(kiln_value *const *arguments, int count, kiln_value **copies) {
+  kiln_status *status = NULL;
+  for (int i = 0; !status && i < count; i++) {
+    if (!arguments[i]) continue;
+    status = kiln_value_clone(arguments[i], &copies[i]);
+    if (!status) status = make_dense(&copies[i]->v);
+  }
+  return status;
+}
+
+static void destroy_values(kiln_value **values, int count) {
+  for (int i = 0; i < count; i++) kiln_value_destroy(values[i]);
+  free(values);
+}
+
 static kiln_status *call_once(kiln_model *model, const char *method, kiln_value *const *arguments,
                               int count, const kiln_call_options *options,
                               kiln_value **out_result) {
@@ -79,11 +120,25 @@ static kiln_status *call_once(kiln_model *model, const char *method, kiln_value 
   kiln_value **copies = calloc((size_t)count + 1, sizeof *copies);
   if (!copies) return kiln_status_oom();
   kiln_status *status = kiln_instance_create(model, &instance);
-  for (int i = 0; !status && i < count; i++)
-    if (arguments[i]) status = kiln_value_clone(arguments[i], &copies[i]);
+  if (!status) status = copy_dense(arguments, count, copies);
   if (!status) status = kiln_instance_call(instance, method, copies, count, options, out_result);
-  for (int i = 0; i < count; i++) kiln_value_destroy(copies[i]);
-  free(copies);
+  destroy_values(copies, count);
+  kiln_instance_release(instance);
+  return status;
+}
+
+static kiln_status *write_program(kiln_model *model, const char *method,
+                                  kiln_value *const *arguments, int count,
+                                  const kiln_call_options *call, const char *folder,
+                                  const kiln_compile_options *options) {
+  kiln_instance *instance = NULL;
+  kiln_value *result = NULL;
+  kiln_status *status = call_once(model, method, arguments, count, call, &result);
+  if (!status) status = kiln_instance_create(model, &instance);
+  if (!status)
+    status = compile(instance, kiln__model_method(model, method), arguments, count, result, folder,
+                     options);
+  kiln_value_destroy(result);
   kiln_instance_release(instance);
   return status;
 }
@@ -91,22 +146,20 @@ static kiln_status *call_once(kiln_model *model, const char *method, kiln_value 
 kiln_status *kiln_model_compile(kiln_model *model, const char *method, kiln_value *const *arguments,
                                 int argument_count, const char *folder,
                                 const kiln_compile_options *given) {
-  KILN_NEEDS(model && folder && (arguments || argument_count <= 0));
+  KILN_NEEDS(model && (arguments || argument_count <= 0));
   kiln_compile_options options = {0};
-  kiln_instance *instance = NULL;
-  kiln_value *result = NULL;
   KILN_ABI_READ(kiln_compile_options, given, &options);
-  kiln__method *m = kiln__model_method(model, method);
-  if (!m) return kiln__model_no_method(model, method);
+  if (!kiln__model_method(model, method)) return kiln__model_no_method(model, method);
   if (options.name && !is_identifier(options.name))
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "'%s' is no name in C", options.name);
   const int count = argument_count < 0 ? 0 : argument_count;
   const kiln_call_options call = {.limits = options.limits, .struct_size = sizeof call};
-  KILN_TRY(kiln_model_warm_up(model, method, arguments, count, &call));
-  kiln_status *status = call_once(model, method, arguments, count, &call, &result);
-  if (!status) status = kiln_instance_create(model, &instance);
-  if (!status) status = compile(instance, m, arguments, count, result, folder, &options);
-  kiln_value_destroy(result);
-  kiln_instance_release(instance);
+  kiln_value **dense = calloc((size_t)count + 1, sizeof *dense);
+  if (!dense) return kiln_status_oom();
+  kiln_status *status = copy_dense(arguments, count, dense);
+  if (!status) status = kiln_model_warm_up(model, method, dense, count, &call);
+  if (!status && folder)
+    status = write_program(model, method, dense, count, &call, folder, &options);
+  destroy_values(dense, count);
   return status;
 }

@@ -41,17 +41,14 @@ static int compile(const compile_options *o, tool_session *s) {
                                         .general = o->general,
                                         .limits = tool_limits_of(&o->limits),
                                         .struct_size = sizeof options};
-  const kiln_call_options call = {.limits = options.limits, .struct_size = sizeof call};
   const int files = o->inputs.count > 0 ? o->inputs.count : 1;
   kiln_status *status = NULL;
   for (int i = 0; !status && i < files; i++) {
     const int exit_status = tool_session_prepare(
         s, o->method, o->inputs.count > 0 ? o->inputs.items[i] : NULL, &o->input, o->seed);
     if (exit_status >= 0) return exit_status;
-    status = i + 1 < files
-                 ? kiln_model_warm_up(s->model, o->method, s->inputs.values, s->inputs.count, &call)
-                 : kiln_model_compile(s->model, o->method, s->inputs.values, s->inputs.count,
-                                      o->folder, &options);
+    status = kiln_model_compile(s->model, o->method, s->inputs.values, s->inputs.count,
+                                i + 1 < files ? NULL : o->folder, &options);
     tool_inputs_free(&s->inputs);
     kiln_instance_release(s->instance);
     s->instance = NULL;

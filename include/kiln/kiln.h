@@ -517,7 +517,8 @@ typedef struct kiln_compile_options {
  * called until all is compiled that there is to compile for these arguments; what was compiled for
  * calls before is written too. Tensors and numbers in the arguments are the program's inputs, all
  * else in them is constant; tensors and numbers in the result are its outputs. Attributes are as
- * they were loaded.
+ * they were loaded. `folder` NULL: what there is to compile for these arguments is compiled, to be
+ * written by a later call with others: a program for two shapes takes two calls.
  *
  * KILN_UNSUPPORTED, with what it is, where something has no place in such a program: a host's
  * operators, quantised, sparse and nested tensors, results that are no tensors or numbers; and
