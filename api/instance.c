@@ -562,6 +562,14 @@ kiln_status *kiln_instance_get(kiln_instance *instance, const char *name, kiln_v
   return NULL;
 }
 
+/* So that what kernels want of it is made beside the calls: memory that is only read, until
+ * somebody writes to it. Without memory for that, calls pack what they need. */
+static void freeze_memory(kiln_ivalue v) {
+  kiln_storage *s = v.tag == KILN_TAG_TENSOR && v.u.tensor ? v.u.tensor->storage : NULL;
+  if (s && !s->owner && s->bytes >= KILN_PACK_BESIDE_BYTES)
+    kiln_status_destroy(kiln_storage_freeze(s));
+}
+
 static kiln_status *set_slot(kiln_instance *instance, const char *name, kiln_value *value) {
   kiln_object *object = NULL;
   kiln_ivalue v = kiln_none();
@@ -575,6 +583,7 @@ static kiln_status *set_slot(kiln_instance *instance, const char *name, kiln_val
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "the value does not have the type of attribute '%s'",
                       name);
   }
+  freeze_memory(v);
   kiln_ivalue old = object->slots[slot];
   object->slots[slot] = v;
   if (old.tag != KILN_TAG_TENSOR || old.u.tensor) kiln_ivalue_release(old);

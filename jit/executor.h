@@ -271,6 +271,13 @@ struct kiln_jit {
   uint64_t asks;                   /* atomic: jobs that were asked for */
   uint64_t stalls, worst_stall_ns; /* atomic: of calls that waited (kiln_counters) */
 
+  /* jit/pack_beside.c */
+  kiln_packer packer; /* of its calls, where there are jobs */
+  kiln_job_owner packs_owner;
+  pthread_mutex_t packs_lock; /* of `asked_packs` */
+  pid_t packs_maker;
+  struct kiln_asked_pack *asked_packs;
+
   /* jit/ledger.c; atomic */
   uint64_t made_ns, made_nodes; /* of all levels: what they took, and how large they were */
   uint64_t retired;             /* variants */
@@ -311,6 +318,12 @@ void kiln__renewal_charge(kiln_executor *executor, uint64_t ns);
 void kiln__renewal_replace(kiln_executor *executor, kiln_variant *v);
 /* The same lock: a variant that was unlinked is freed, with its groups, when no run has it. */
 void kiln__variant_retire(kiln_executor *executor, kiln_variant *variant);
+
+/* -- pack_beside.c -- */
+typedef struct kiln_asked_pack kiln_asked_pack;
+void kiln__packs_begin(kiln_jit *jit);
+/* No call is under way. */
+void kiln__packs_end(kiln_jit *jit);
 
 /* -- generation.c -- */
 

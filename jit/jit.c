@@ -52,6 +52,7 @@ kiln_status *kiln_jit_create(const kiln_env *env, const kiln_flags *flags, kiln_
   jit->strategy = kiln_flags_strategy(&jit->env.flags);
   jit->depth = kiln_strategy_depth(&jit->strategy);
   if (jit->jobs) kiln_codegen_watch_exit();
+  kiln__packs_begin(jit);
   status = kiln__generation_begin(jit);
   if (status) {
     kiln_jit_destroy(jit);
@@ -65,6 +66,7 @@ void kiln_jit_destroy(kiln_jit *jit) {
   if (!jit) return;
   kiln_mem *mem = jit->env.mem;
   kiln__leave_jobs(jit);
+  kiln__packs_end(jit);
   kiln_arena_destroy(jit->profile_arena);
   kiln_cancel_destroy(jit->abandon);
   kiln_epoch_deinit(&jit->epoch);
@@ -183,6 +185,7 @@ static kiln_status *call_in_epoch(kiln_jit *jit, kiln_call *call, kiln_function 
   kiln_epoch *outer_epoch = call->epoch;
   *place = &call->budget;
   call->epoch = &jit->epoch;
+  call->packer = jit->jobs ? &jit->packer : NULL;
   kiln_status *status = kiln_interp_run(call, callable, args, arg_count, out_result);
   *place = outer;
   call->epoch = outer_epoch;

@@ -33,6 +33,7 @@ typedef struct kiln_call {
   uint64_t ticked_at;              /* nanoseconds: when it began */
   uint64_t waited_ns;              /* for what the JIT makes, in this call */
   uint64_t unserved_since;         /* nanoseconds: when the first region found no variant; 0 */
+  struct kiln_packer *packer;      /* runtime/pack.h; NULL: the call packs what it needs */
   struct kiln_binding *binding;    /* runtime/binding.h; owned; NULL: none was made yet */
   kiln_meter *meter;               /* of the plan that was just chosen; NULL: nobody asks */
   kiln_print_fn print;

@@ -77,9 +77,11 @@ static kiln_status *take_bordered(kiln_call *call, kiln_tensor *t, int border,
   return NULL;
 }
 
+/* *out_left: a copy of a weight is being made beside the calls. */
 static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln_group *group,
-                                const kiln_operand *o, const void **data, packed_inputs *packed) {
-  for (int i = 0; i < group->pack_count; i++) {
+                                const kiln_operand *o, const void **data, packed_inputs *packed,
+                                bool *out_left) {
+  for (int i = 0; i < group->pack_count && !*out_left; i++) {
     const kiln_group_pack *p = &group->packs[i];
     kiln_tensor *t = kiln__frame_read(f, o[p->operand])->u.tensor;
     const int n = packed->count;
@@ -90,6 +92,7 @@ static kiln_status *pack_inputs(kiln_call *call, const kiln_frame *f, const kiln
     KILN_TRY(kiln_pack_take(call, p->slot, p->pack, t, &data[p->pack->input], &packed->own[n],
                             &packed->bytes[n]));
     packed->count += packed->own[n] != NULL;
+    *out_left = !data[p->pack->input];
   }
   return NULL;
 }
@@ -175,7 +178,7 @@ static kiln_status *run_blocked(kiln_call *call, rest_run *run, const kiln_tenso
                            h->alone || !run->each ? NULL : rest_of_rows, run);
 }
 static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *group,
-                              const kiln_operand *o, const kiln_kernel_args *args) {
+                              const kiln_operand *o, const kiln_kernel_args *args, bool *out_left) {
   const kiln_group_heavy *h = group->heavy;
   const kiln_tensor *x = kiln__frame_read(f, o[h->x])->u.tensor;
   kiln_tensor *weight = kiln__frame_read(f, o[h->weight])->u.tensor;
@@ -199,6 +202,8 @@ static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *
     pack = &other;
   }
   KILN_TRY(kiln_pack_take(call, &h->slots[form], pack, weight, &u, &own, &bytes));
+  *out_left = !u;
+  if (!u) return NULL;
   kiln_status *status = pack->transform == KILN_TRANSFORM_WINOGRAD
                             ? run_winograd(call, &run, &windows, (kiln_winograd_form)form,
                                            kiln_tensor_data(x), u, args->data[h->given])
@@ -219,15 +224,17 @@ static kiln_status *launch(kiln_call *call, kiln_frame *f, const kiln_group *gro
                            const kiln_operand *o, const void **data,
                            const kiln_kernel_scalar *scalars, uint32_t *fault) {
   packed_inputs packed = {0};
-  kiln_status *status = pack_inputs(call, f, group, o, data, &packed);
+  bool left = false;
+  kiln_status *status = pack_inputs(call, f, group, o, data, &packed, &left);
   const kiln_kernel_args args = {.data = (void *const *)data,
                                  .scalars = scalars,
                                  .symbols = group->shape ? f->symbols + group->symbols_at : NULL,
                                  .closure = group->closure,
                                  .fault = fault};
-  if (!status)
-    status = group->heavy ? run_heavy(call, f, group, o, &args)
+  if (!status && !left)
+    status = group->heavy ? run_heavy(call, f, group, o, &args, &left)
                           : group->device->launch(group->device, call, group, &args);
+  if (left) *fault = 1;
   if (group->interpreted && lacks_memory(status) && !kiln_budget_is_over(&call->budget)) {
     kiln_status_destroy(status);
     status = NULL;

@@ -283,7 +283,7 @@ static kiln_status *fill(const kiln_call *call, const kiln_kernel_pack *pack, co
 
 enum { BUCKETS = 256 };
 
-typedef struct kiln__packed {
+struct kiln__packed {
   struct kiln__packed *next; /* of its bucket */
   int refs;                  /* under the lock: slots */
   kiln_kernel_pack pack;     /* but for its `input`, which is 0 */
@@ -291,7 +291,7 @@ typedef struct kiln__packed {
   void *copy;
   size_t bytes;
   bool is_lent; /* the copy is somebody else's (kiln_pack_give) */
-} kiln__packed;
+};
 
 struct kiln_pack_store {
   kiln_mem *mem;
@@ -339,7 +339,7 @@ static void destroy_packed(kiln_pack_store *store, kiln__packed *p) {
 }
 
 /* Whether both ask for the same copy, whichever input they are of. */
-static bool is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b) {
+bool kiln_pack_is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b) {
   const size_t each = sizeof a->sizes;
   return a->item_size == b->item_size && a->rank == b->rank && a->outer == b->outer &&
          memcmp(a->sizes, b->sizes, each) == 0 && memcmp(a->strides, b->strides, each) == 0 &&
@@ -357,7 +357,7 @@ static bool is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b) {
 static kiln__packed *find_locked(kiln_pack_store *store, const kiln_kernel_pack *pack,
                                  const kiln_tensor *t) {
   for (kiln__packed *p = *bucket_of(store, kiln_tensor_data(t)); p; p = p->next) {
-    if (!kiln_memory_is(&p->from, t) || !is_same(&p->pack, pack)) continue;
+    if (!kiln_memory_is(&p->from, t) || !kiln_pack_is_same(&p->pack, pack)) continue;
     p->refs++;
     return p;
   }
@@ -463,17 +463,23 @@ static const void *recall(const kiln_pack_slot *slot, const kiln_tensor *t) {
   return NULL;
 }
 
-/* Adds what the store has, or is given now, to the slot. */
+/* What the store has, or is given now. */
+static kiln_status *obtain(const kiln_call *call, kiln_pack_store *store,
+                           const kiln_kernel_pack *pack, kiln_tensor *t, size_t bytes,
+                           kiln__packed **out) {
+  KILN_TRY(find(store, pack, t, out));
+  if (*out) return NULL;
+  KILN_TRY(make(call, store, pack, t, bytes, out));
+  return add(store, t, out);
+}
+
+/* Adds that to the slot. */
 static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                          kiln_tensor *t, size_t bytes) {
   kiln_pack_store *store = slot->store;
   holding *h = kiln_mem_alloc_zero(store->mem, sizeof *h);
   if (!h) return kiln_status_oom();
-  kiln_status *status = find(store, pack, t, &h->packed);
-  if (!status && !h->packed) {
-    status = make(call, store, pack, t, bytes, &h->packed);
-    if (!status) status = add(store, t, &h->packed);
-  }
+  kiln_status *status = obtain(call, store, pack, t, bytes, &h->packed);
   if (status) {
     kiln_mem_free(store->mem, h, sizeof *h);
     return status;
@@ -481,6 +487,31 @@ static kiln_status *keep(const kiln_call *call, kiln_pack_slot *slot, const kiln
   h->store = store;
   if (!kiln_recall_add(&slot->kept, &kind, call->epoch, &h->entry)) destroy_holding(h);
   return NULL;
+}
+
+kiln_status *kiln_pack_store_add(kiln_call *call, kiln_pack_store *store,
+                                 const kiln_kernel_pack *pack, kiln_tensor *t,
+                                 kiln__packed **out_held) {
+  size_t bytes;
+  KILN_TRY(bytes_of(call, pack, &bytes));
+  return obtain(call, store, pack, t, bytes, out_held);
+}
+void kiln_pack_store_give(kiln_pack_store *store, kiln__packed *held) { release(store, held); }
+
+/* Whether others than the call are to make it, and have not done so yet. */
+static bool is_left(const kiln_call *call, const kiln_pack_slot *slot, const kiln_kernel_pack *pack,
+                    const kiln_tensor *t, size_t bytes, bool is_wanted) {
+  kiln__packed *made = NULL;
+  if (!call->packer || bytes < KILN_PACK_BESIDE_BYTES || !kiln_storage_is_lent(t->storage))
+    return false;
+  kiln_status *status = find(slot->store, pack, t, &made);
+  kiln_status_destroy(status);
+  if (made) {
+    release(slot->store, made);
+    return false;
+  }
+  if (is_wanted) call->packer->ask(call->packer, slot->store, pack, t);
+  return true;
 }
 
 size_t kiln_pack_slot_bytes(const kiln_pack_slot *slot) {
@@ -543,8 +574,10 @@ kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_ke
   same.input = 0;
   KILN_TRY(bytes_of(call, &same, out_bytes));
   KILN_TRY(kiln_budget_room(&call->budget, *out_bytes));
-  if (slot && kiln_memory_can_hold(t) &&
-      kiln_recall_wants(&slot->kept, kiln_memory_id(t), call->epoch)) {
+  const bool wanted = slot && kiln_memory_can_hold(t) &&
+                      kiln_recall_wants(&slot->kept, kiln_memory_id(t), call->epoch);
+  if (slot && is_left(call, slot, &same, t, *out_bytes, wanted)) return NULL;
+  if (wanted) {
     const uint64_t begin = kiln_now_ns();
     KILN_TRY(keep(call, slot, &same, t, *out_bytes));
     call->waited_ns += kiln_now_ns() - begin;

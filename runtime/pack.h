@@ -50,9 +50,29 @@ const void *kiln_pack_find(const kiln_pack_slot *slot, const kiln_tensor *t, siz
 kiln_status *kiln_pack_give(kiln_epoch *epoch, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                             const kiln_tensor *t, const void *copy, size_t bytes) KILN_MUST_USE;
 
+/* -- Beside calls -- */
+
+/* Who has copies made by others than calls, where that is wanted. Filled by jit. */
+typedef struct kiln_packer {
+  /* The copy is wanted in the store (`pack` is what kiln_pack_of gives); it may be asked for again
+   * and again. `t` is of memory that is lent for reading. */
+  void (*ask)(struct kiln_packer *self, kiln_pack_store *store, const kiln_kernel_pack *pack,
+              const kiln_tensor *t);
+} kiln_packer;
+/* Makes a copy in the store, or finds it there; whoever holds it gives it back. */
+typedef struct kiln__packed kiln__packed;
+kiln_status *kiln_pack_store_add(kiln_call *call, kiln_pack_store *store,
+                                 const kiln_kernel_pack *pack, kiln_tensor *t,
+                                 kiln__packed **out_held) KILN_MUST_USE;
+void kiln_pack_store_give(kiln_pack_store *store, kiln__packed *held);
+bool kiln_pack_is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b);
+/* A smaller copy is made by the call: reading it anew takes less than some 20 us. */
+enum { KILN_PACK_BESIDE_BYTES = 128 << 10 };
+
 /* What the kernel reads for tensor `t`, copied or transformed; `slot` is NULL where nothing is to
  * be kept. *out_own: memory of the call's cache, *out_bytes of it, which the caller gives back
- * after the kernel has run; NULL: it is kept. */
+ * after the kernel has run; NULL: it is kept. *out_data is NULL where the call has a packer, which
+ * was asked for what is to be kept: the group's operators serve until it is there. */
 kiln_status *kiln_pack_take(kiln_call *call, kiln_pack_slot *slot, const kiln_kernel_pack *pack,
                             kiln_tensor *t, const void **out_data, void **out_own,
                             size_t *out_bytes) KILN_MUST_USE;

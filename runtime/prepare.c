@@ -182,13 +182,11 @@ static kiln_status *walk_code(walk *w) {
 
 /* -- Collecting -- */
 
-/* A view of memory that is lent for reading: its elements never change. NULL for others. */
-static kiln_status *view_of(kiln_mem *mem, kiln_ivalue v, kiln_tensor **out) {
+/* Its elements never change. */
+kiln_status *kiln_weight_view(kiln_mem *mem, const kiln_tensor *t, kiln_tensor **out) {
   *out = NULL;
-  if (v.tag != KILN_TAG_TENSOR || !v.u.tensor || v.u.tensor->sides) return NULL;
-  const kiln_tensor *t = v.u.tensor;
   kiln_storage *storage;
-  if (!t->storage || !kiln_storage_is_lent(t->storage)) return NULL;
+  if (!t->storage || t->sides || !kiln_storage_is_lent(t->storage)) return NULL;
   KILN_TRY(kiln_storage_share(t->storage, &storage));
   kiln_status *status =
       kiln_tensor_create_on(mem, NULL, storage, kiln_tensor_dtype(t), kiln_tensor_rank(t),
@@ -196,6 +194,10 @@ static kiln_status *view_of(kiln_mem *mem, kiln_ivalue v, kiln_tensor **out) {
   kiln_storage_release(storage);
   if (!status) (*out)->key = t->key;
   return status;
+}
+static kiln_status *view_of(kiln_mem *mem, kiln_ivalue v, kiln_tensor **out) {
+  *out = NULL;
+  return v.tag == KILN_TAG_TENSOR && v.u.tensor ? kiln_weight_view(mem, v.u.tensor, out) : NULL;
 }
 
 static kiln_status *take_views(const walk *w, int count, kiln_weights **out) {

@@ -17,6 +17,10 @@
 /* Whether plans like this can have something to prepare. */
 bool kiln_plan_wants_preparation(const kiln_plan *plan);
 
+/* A tensor of its own on memory that is lent for reading; *out_view is NULL where it is not. */
+kiln_status *kiln_weight_view(kiln_mem *mem, const kiln_tensor *t,
+                              kiln_tensor **out_view) KILN_MUST_USE;
+
 /* Views of weights, by place: the arguments, then what the instructions GET_ATTR and BORROW_ATTR
  * read, in their order. */
 typedef struct kiln_weights kiln_weights;
