@@ -5,7 +5,7 @@
 #include "base/scope.h"
 #include "runtime/binding.h"
 
-enum { FEW = 16, MOST = KILN_BINDING_OUTPUTS };
+enum { FEW = 16 };
 
 /* -- Inputs -- */
 
@@ -146,8 +146,7 @@ static kiln_status *collect(leaves *l, kiln_ivalue v) {
   }
 }
 
-static kiln_status *write_output(const kiln_call *call, int index, kiln_tensor *t,
-                                 kiln_aot_tensor *out) {
+static kiln_status *write_output(kiln_call *call, int index, kiln_tensor *t, kiln_aot_tensor *out) {
   const int rank = kiln_tensor_rank(t);
   const size_t bytes = (size_t)t->numel * kiln_tensor_item_size(t);
   if (rank > KILN_AOT_RANK)
@@ -161,28 +160,39 @@ static kiln_status *write_output(const kiln_call *call, int index, kiln_tensor *
                       index, bytes, out->data ? out->bytes : 0);
   if (bytes == 0 || kiln_tensor_data(t) == out->data) return NULL;
   kiln_tensor *dense;
-  kiln_call *c = (kiln_call *)(uintptr_t)call;
-  KILN_TRY(kiln_tensor_contiguous(&c->cache, t, &dense));
+  KILN_TRY(kiln_tensor_contiguous(&call->cache, t, &dense));
   memcpy(out->data, kiln_tensor_data(dense), bytes);
-  kiln_tensor_release_to(&c->cache, dense);
+  kiln_tensor_release_to(&call->cache, dense);
   return NULL;
+}
+
+/* Sizes of all, also where some have no room. */
+static kiln_status *write_leaves(kiln_call *call, const leaves *l, kiln_aot_tensor *outputs) {
+  kiln_status *status = NULL;
+  for (int i = 0; i < l->count; i++) {
+    kiln_status *written = write_output(call, i, l->tensors[i], &outputs[i]);
+    if (status)
+      kiln_status_destroy(written);
+    else
+      status = written;
+  }
+  return status;
 }
 
 static kiln_status *write_outputs(kiln_call *call, kiln_ivalue result, kiln_aot_tensor *outputs,
                                   int count) {
-  kiln_tensor *tensors[MOST];
-  leaves l = {.mem = call->env->mem, .most = count < MOST ? count : MOST, .tensors = tensors};
+  kiln_mem *mem = call->env->mem;
+  kiln_tensor *few[FEW];
+  leaves l = {.mem = mem, .most = count, .tensors = few};
+  const size_t bytes = sizeof *l.tensors * (size_t)count;
+  if (count > FEW) l.tensors = kiln_mem_alloc(mem, bytes);
+  if (!l.tensors) return kiln_status_oom();
   kiln_status *status = collect(&l, result);
   if (!status && l.count != count)
     status = KILN_ERROR(KILN_INVALID_ARGUMENT, "the result has %d tensors, of %d", l.count, count);
-  for (int i = 0; i < l.count; i++) {
-    kiln_status *written = !status || kiln_status_code(status) == KILN_INVALID_ARGUMENT
-                               ? write_output(call, i, tensors[i], &outputs[i])
-                               : NULL;
-    if (status) kiln_status_destroy(written);
-    if (!status) status = written;
-    kiln_tensor_release_to(&call->cache, tensors[i]);
-  }
+  if (!status) status = write_leaves(call, &l, outputs);
+  for (int i = 0; i < l.count; i++) kiln_tensor_release_to(&call->cache, l.tensors[i]);
+  if (l.tensors != few) kiln_mem_free(mem, l.tensors, bytes);
   return status;
 }
 

@@ -33,7 +33,7 @@ enum { KILN_AOT_RANK = 8 };
  * Of an input all is the caller's, and read; like PyTorch, a model that writes to its argument
  * writes to `data`. Of an output `data` and `bytes` say where there is how much room (64-byte
  * aligned is best); the call fills in dtype, rank and sizes, also where the room is too small for
- * it: then nothing is written, and the call is KILN_INVALID_ARGUMENT. */
+ * it: then it is not written, and the call is KILN_INVALID_ARGUMENT. */
 typedef struct kiln_aot_tensor {
   void *data;
   size_t bytes; /* room; of inputs not looked at */
