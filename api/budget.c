@@ -9,23 +9,25 @@
 #include "base/timeline.h"
 #include "codegen/codegen.h"
 
-static uint64_t bytes_of(kiln_model *m) { return m->jit ? kiln_jit_bytes(m->jit) : 0; }
-
-/* What the models were called since the last look. */
-static void look(kiln_context *context) {
+/* Which models were called since the last look, and what each has; gives the sum. */
+static uint64_t look(kiln_context *context) {
+  uint64_t sum = 0;
   context->looks++;
   for (kiln_model *m = context->models; m; m = m->next) {
     const uint64_t calls = m->jit ? kiln_jit_calls(m->jit) : 0;
     if (calls != m->calls_then) m->called_at = context->looks;
     m->calls_then = calls;
+    m->made_bytes = m->jit ? kiln_jit_bytes(m->jit) : 0;
+    sum += m->made_bytes;
   }
+  return sum;
 }
 
 /* Of those that were called before `but`'s last call; NULL: there is none with anything. */
 static kiln_model *longest_ago(kiln_context *context, const kiln_model *but) {
   kiln_model *oldest = NULL;
   for (kiln_model *m = context->models; m; m = m->next) {
-    if (m == but || m->has_dropped || bytes_of(m) == 0) continue;
+    if (m == but || m->made_bytes == 0) continue;
     if (!oldest || m->called_at < oldest->called_at) oldest = m;
   }
   return oldest;
@@ -41,20 +43,15 @@ static void tell(kiln_context *context, kiln_event event, const char *name, uint
 
 /* Under the context's lock, so that no model goes. `but` (may be NULL) keeps what it has. */
 static kiln_status *trim(kiln_context *context, uint64_t most, const kiln_model *but) {
-  uint64_t held = 0;
+  uint64_t held = look(context);
   const char *name = NULL;
-  look(context);
-  for (kiln_model *m = context->models; m; m = m->next) {
-    held += bytes_of(m);
-    m->has_dropped = false;
+  for (const kiln_model *m = context->models; m; m = m->next)
     if (m == but) name = m->name;
-  }
   for (kiln_model *m; held > most && (m = longest_ago(context, but));) {
-    const uint64_t bytes = bytes_of(m);
     KILN_TRY(kiln_jit_drop(m->jit));
-    m->has_dropped = true; /* what calls under way have of it goes when they end */
-    tell(context, KILN_EVENT_evicted, m->name, bytes, most);
-    held -= bytes < held ? bytes : held;
+    tell(context, KILN_EVENT_evicted, m->name, m->made_bytes, most);
+    held -= m->made_bytes; /* what calls under way have of it goes when they end */
+    m->made_bytes = 0;
   }
   if (held > most && name) tell(context, KILN_EVENT_limit, name, held, most);
   return NULL;

@@ -60,10 +60,9 @@ struct kiln_model {
   bool at_rest; /* opened to be looked at: nothing of it runs */
   int method_count;
   kiln__method *methods;
-  /* budget.c; under the context's lock: its calls at the last look, and the last look that found
-   * new ones; what it had went in this one. Atomic: what had been made when that was asked last. */
-  uint64_t calls_then, called_at, made_then;
-  bool has_dropped;
+  /* budget.c; under the context's lock: its calls at the last look, the last look that found
+   * new ones, and what it had then. Atomic: what had been made when that was asked last. */
+  uint64_t calls_then, called_at, made_bytes, made_then;
   uint32_t timed;  /* atomic: one of so many calls times its instructions; 0: none */
   char *name;      /* path of its archive, or what it is else */
   uint64_t number; /* of the context's loads */

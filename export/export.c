@@ -160,39 +160,27 @@ static kiln_status *write_all(int fd, kiln_str bytes) {
   return NULL;
 }
 
-typedef kiln_status *file_writer(const kiln__exporter *x, int fd);
-
 static kiln_status *write_weights(const kiln__exporter *x, int fd) {
   static const char zeros[KILN_AOT_ALIGN];
   int64_t at = sizeof x->head;
   KILN_TRY(write_all(fd, kiln_str_make((const char *)&x->head, sizeof x->head)));
-  for (int i = 0; i <= x->pieces.count; i++) {
-    const kiln__out_bytes *piece = i < x->pieces.count ? &x->pieces.data[i] : NULL;
-    KILN_TRY(
-        write_all(fd, kiln_str_make(zeros, (size_t)((piece ? piece->at : x->weights_end) - at))));
-    if (!piece) break;
+  for (int i = 0; i < x->pieces.count; i++) {
+    const kiln__out_bytes *piece = &x->pieces.data[i];
+    KILN_TRY(write_all(fd, kiln_str_make(zeros, (size_t)(piece->at - at))));
     KILN_TRY(write_all(fd, kiln_str_make(piece->bytes, piece->size)));
     at = piece->at + (int64_t)piece->size;
   }
-  return NULL;
-}
-static kiln_status *write_object(const kiln__exporter *x, int fd) {
-  const char *symbol = kiln_arena_printf(x->arena, "%s_program", x->request->name);
-  return write_all(
-      fd, kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program)));
-}
-static kiln_status *write_header(const kiln__exporter *x, int fd) {
-  return write_all(fd, kiln__export_header(x));
+  return write_all(fd, kiln_str_make(zeros, (size_t)(x->weights_end - at)));
 }
 
-/* Under another name, which then takes the place of what was there. */
-static kiln_status *write_file(const kiln__exporter *x, const char *ending, file_writer *writer) {
+/* Under another name, which then takes the place of what was there. `bytes` NULL: the weights. */
+static kiln_status *write_file(const kiln__exporter *x, const char *ending, const kiln_str *bytes) {
   const char *path =
       kiln_arena_printf(x->arena, "%s/%s.%s", x->request->folder, x->request->name, ending);
   const char *other = kiln_arena_printf(x->arena, "%s.%ld.tmp", path, (long)getpid());
   const int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", other, strerror(errno));
-  kiln_status *status = writer(x, fd);
+  kiln_status *status = bytes ? write_all(fd, *bytes) : write_weights(x, fd);
   if (close(fd) != 0 && !status) status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
   if (!status && rename(other, path) != 0)
     status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
@@ -203,11 +191,15 @@ static kiln_status *write_file(const kiln__exporter *x, const char *ending, file
 
 static kiln_status *write_files(const kiln__exporter *x) {
   const char *folder = x->request->folder;
+  const char *symbol = kiln_arena_printf(x->arena, "%s_program", x->request->name);
+  const kiln_str header = kiln__export_header(x);
+  const kiln_str object =
+      kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program));
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", folder, strerror(errno));
-  KILN_TRY(write_file(x, "weights", write_weights));
-  KILN_TRY(write_file(x, "o", write_object));
-  return write_file(x, "h", write_header);
+  KILN_TRY(write_file(x, "weights", NULL));
+  KILN_TRY(write_file(x, "o", &object));
+  return write_file(x, "h", &header);
 }
 
 /* -- All of it -- */
@@ -229,8 +221,9 @@ static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
   for (int i = 0; i < x->plans.count; i++) {
     const kiln_plan *plan = x->plans.data[i]->plan;
     int32_t number;
-    for (int k = 0; k < plan->constant_count; k++)
-      KILN_TRY(kiln__export_value(x, plan->constants[k], &number));
+    for (int k = 0; k < plan->constant_count; k++) /* whose storages are looked at then */
+      if (plan->constants[k].tag >= KILN_TAG__COUNTED)
+        KILN_TRY(kiln__export_value(x, plan->constants[k], &number));
   }
   KILN_TRY(kiln__export_arguments(x));
   KILN_TRY(kiln__export_known(x));
