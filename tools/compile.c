@@ -1,4 +1,7 @@
 /* compile.c: `kiln compile`: a model as code of a C program. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tools/commands.h"
 #include "tools/session.h"
 
@@ -34,6 +37,16 @@ static void set_defaults(void *options) {
   o->settings.compile = "sync";
 }
 
+/* Instructions for bf16, which few processors have, are of use to matmul=bf16 alone. */
+static bool wants_bf16(const compile_options *o) {
+  bool wants = getenv("KILN_ISA") || getenv("KILN_MATMUL");
+  for (int i = 0; i < o->settings.set.count; i++) {
+    const char *set = o->settings.set.items[i];
+    wants |= strncmp(set, "isa=", 4) == 0 || strncmp(set, "matmul=", 7) == 0;
+  }
+  return wants;
+}
+
 /* The arguments of all files but the last make plans; those of the last say what the program takes.
  */
 static int compile(const compile_options *o, tool_session *s) {
@@ -61,6 +74,7 @@ static int run(const void *options, char *const *operands) {
   const kiln_limits limits = tool_limits_of(&o.limits);
   tool_session s = {0};
   if (!o.folder) return tool_usage_error("kiln compile needs -o DIR");
+  if (!wants_bf16(&o)) o.settings.isa = "avx512";
   if (o.symbolic) o.settings.fusion_strategy = "DYNAMIC,1";
   int exit_status = tool_session_open(&s, &o.settings, operands[0], &limits, tool_print_to_stderr);
   if (exit_status < 0) exit_status = compile(&o, &s);

@@ -100,6 +100,7 @@ typedef struct tool_settings {
   const char *compile;         /* that option, whatever the environment says; NULL: as it says */
   const char *compile_after;   /* likewise */
   const char *fusion_strategy; /* likewise */
+  const char *isa;             /* likewise */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
 } tool_settings;
 
