@@ -12,9 +12,14 @@ static bool is_identifier(const char *name) {
   return true;
 }
 
+static const char *without_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 /* The model's file without its folder and ending, as an identifier. */
 static void name_from(const char *path, char *name, size_t room) {
-  const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path;
+  const char *from = without_folder(path);
   size_t n = strcspn(from, ".");
   n = n < room - 2 ? n : room - 2;
   if (n == 0 || isdigit((unsigned char)*from)) *name++ = 'm';
@@ -39,7 +44,7 @@ static kiln_status *export_with(kiln_instance *instance, kiln_call *call, kiln__
       .call = call,
       .self = instance->root,
       .name = options->name ? options->name : name,
-      .origin = model->name,
+      .origin = without_folder(model->name),
       .folder = folder,
       .general = options->general != 0,
       .writes = kiln_effects_may_write(&method->effects, kiln_jit_env(model->jit), method->function,
