@@ -85,6 +85,8 @@ def try_case(builder, case):
         program = builder.link(folder, os.path.join(ROOT, 'test/aot/runner.c'), '-L' + builder.build, '-lkiln',
                                '-Wl,-rpath,' + builder.build)
         code, output = builder.run(program, folder, model, inputs)
+        if code == 3 and re.search(r'^call [1-9]\d*: \d+ inputs and \d+ outputs', output):
+            return 'skip', 'a result that grows from call to call'
         return ('fail', output) if code else ('ok', '')
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         return 'fail', str(error)

@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < want.count; i++) out[i] = tensor_of(want.values[i]);
     for (int i = 0; i < want.count; i++) memset(out[i].data, 0x5a, out[i].bytes);
     if (given.count != MODEL_INPUTS || want.count != MODEL_OUTPUTS) {
-      printf("%d inputs and %d outputs\n", given.count, want.count);
+      printf("call %d: %d inputs and %d outputs\n", call, given.count, want.count);
       return 3;
     }
     die(kiln_aot_call(program, in, given.count, out, want.count), "program");
