@@ -84,10 +84,10 @@ static void begin_nll(kiln__lowering *l, const kiln_node *node, kiln__rows *rows
   }
   if (!loss_at(l, node, map, &loss, &weight)) return;
   const int total = kiln__rows_reduce(l, KILN_LOOP_sum, weight, rows);
-  const int sum =
-      kiln__rows_reduce(l, KILN_LOOP_sum, kiln__lower_cast(l, loss, KILN_DTYPE_F64), rows);
+  const int sum = kiln__rows_reduce(l, KILN_LOOP_sum, loss, rows);
   kiln__rows_close(l, rows);
-  rows->values[0] = kiln__rows_reduction(node) == 1 ? OP2(div, sum, total) : sum;
+  const int wide = kiln__lower_cast(l, sum, KILN_DTYPE_F64);
+  rows->values[0] = kiln__rows_reduction(node) == 1 ? OP2(div, wide, total) : wide;
   rows->values[1] = total;
 }
 ROWS_BEGIN(nll_loss) { begin_nll(l, node, rows); }

@@ -230,13 +230,23 @@ static int read_from(kiln__lowering *l, const kiln_node *node, const kiln__lower
   return read_self(l, node, own);
 }
 
+/* Whether `count` elements from `start` on are there, for certain: where the argument is repeated
+ * along `dim`, nothing is read by which it would be seen that they are not. */
+static bool has_part(kiln__lowering *l, const kiln_node *node, int dim, kiln_dim start,
+                     kiln_dim count) {
+  kiln_dims *dims = l->fn->dims;
+  const kiln_sum end = kiln_sum_plus(kiln_sum_of(dims, start), kiln_sum_of(dims, count));
+  const kiln_sum size = kiln_sum_of(dims, self_sizes(l, node).sizes[dim]);
+  return (end.known && size.known && kiln_dims_prove(dims, end, size)) ||
+         kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+}
+
 KILN__LOWER(select) {
   int dim;
   int64_t index;
   if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &index)) return -1;
   const kiln_dim at = kiln__lower_place(l, self_sizes(l, node).sizes[dim], index);
-  if (!kiln_dim_is_known(at)) return kiln__lower_refuse(l, KILN_REASON_raises);
-  return read_at(l, node, map, dim, at);
+  return has_part(l, node, dim, at, 1) ? read_at(l, node, map, dim, at) : -1;
 }
 
 KILN__LOWER(slice) {
@@ -260,8 +270,8 @@ KILN__LOWER(narrow) {
   int64_t start;
   if (!dim_arg(l, node, 1, 0, &dim) || !kiln__lower_int(l, node, 2, 0, &start)) return -1;
   const kiln_dim from = kiln__lower_place(l, self_sizes(l, node).sizes[dim], start);
-  if (!kiln_dim_is_known(from)) return kiln__lower_refuse(l, KILN_REASON_raises);
-  return read_from(l, node, map, dim, from);
+  const kiln_dim count = kiln__lower_sizes_of(l, kiln_node_output(node, 0)).sizes[dim];
+  return has_part(l, node, dim, from, count) ? read_from(l, node, map, dim, from) : -1;
 }
 
 /* unfold(self, dim, size, step): windows that may overlap. */

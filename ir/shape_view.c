@@ -611,12 +611,22 @@ bool kiln__shape_slice(kiln_shape_query *q) {
   return give(q, &g);
 }
 
+/* narrow(self, dim, start, length): `length`, where there are as many for certain: else it raises.
+ */
 bool kiln__shape_narrow(kiln_shape_query *q) {
   geometry g;
   int dim;
-  kiln_sum length;
+  kiln_sum start, length;
   if (!self_geometry(q, &g) || !kiln__shape_sized_dim(q, 1, g.rank, &dim)) return false;
-  const bool known = kiln__shape_sum(q, 3, &length) && kiln_sum_is_natural(q->dims, length);
+  const kiln_sum size = kiln_sum_of(q->dims, g.sizes[dim]);
+  bool known = kiln__shape_sum(q, 3, &length) && kiln_sum_is_natural(q->dims, length);
+  /* Where it begins by data, dce leaves it. */
+  if (known && kiln__shape_sum(q, 2, &start)) {
+    if (start.count == 0 && start.constant < 0) start = kiln_sum_plus(size, start);
+    known = start.known && size.known &&
+            kiln_dims_prove(q->dims, kiln_sum_plus(start, length), size) &&
+            kiln_dims_prove(q->dims, kiln_sum_number(0), start);
+  }
   g.sizes[dim] = known ? kiln_sum_dim(q->dims, length) : KILN_DIM_UNKNOWN;
   return give(q, &g);
 }

@@ -186,8 +186,8 @@ static bool unpack_of_list(kiln_pass *pass, kiln_node *node) {
 
 /* -- Properties of tensors whose type is known -- */
 
-/* Convolutions have as many dimensions as their image: who asks for no more than that wants nothing
- * that is computed. */
+/* Convolutions have as many dimensions as their image, which is asked in their place: branches on
+ * it are decided before they run. One of which nothing else is read stays: it may raise. */
 static bool keeps_rank(const kiln_node *n) {
   static const kiln_op_id ops[] = {
       KILN_OP_conv1d,
@@ -208,7 +208,7 @@ static kiln_ir_value *known_dim(const trial *t) {
   const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   if (d && d->rank >= 0) return kiln__rule_int(t->node, d->rank);
   const kiln_node *from = kiln__rule_input(t, 0)->node;
-  if (!keeps_rank(from) ||
+  if (!keeps_rank(from) || kiln__rule_input(t, 0)->use_count == 1 ||
       kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln__rule_input(t, 0)) ||
       kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln_node_input(from, 0)))
     return NULL;
@@ -331,7 +331,9 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(dim, known_dim,
          "x: M | int aten::dim(x) => 2 / "
          "x: Tensor; w: Tensor; l: int[] | "
-         "int aten::dim(Tensor aten::conv2d(x, w, None, l, l, l, 1)) => int aten::dim(x)"),
+         "int aten::size(Tensor aten::conv2d(x, w, None, l, l, l, 1), "
+         "int aten::dim(Tensor aten::conv2d(x, w, None, l, l, l, 1))) => "
+         "int aten::size(Tensor aten::conv2d(x, w, None, l, l, l, 1), int aten::dim(x))"),
     RULE(size_int, known_size,
          "x: M | int aten::size(x, 1) => 3 / "
          "x: M | int aten::size(x, -2) => 2"),

@@ -166,6 +166,7 @@ typedef struct layout {
   int rank;
   int64_t sizes[MAX_ODD_RANK], strides[MAX_ODD_RANK];
   int64_t span; /* elements of memory */
+  bool fine;    /* floats whose sums are rounded, so that their order shows */
 } layout;
 
 static const kiln_dtype usual_dtypes[] = {
@@ -196,7 +197,13 @@ static kiln_dtype draw_family(uint64_t seed, layout *out) {
     static const int64_t odd[] = {0, 5, 7, 17, 33, 65, 130};
     out->sizes[draw_below(&d, out->rank)] = odd[draw_below(&d, sizeof odd / sizeof *odd)];
   }
-  return draw_dtype(&d);
+  const kiln_dtype dtype = draw_dtype(&d);
+  out->fine = draw_below(&d, 3) == 0;
+  if (out->fine && out->rank > 0) {
+    static const int64_t longer[] = {5, 9, 17, 31, 66, 100};
+    out->sizes[draw_below(&d, out->rank)] = longer[draw_below(&d, sizeof longer / sizeof *longer)];
+  }
+  return dtype;
 }
 
 /* Of many dimensions, of no elements. */
@@ -214,6 +221,14 @@ static void draw_odd_sizes(draw *d, layout *l) {
       if (l->rank > 0) l->sizes[draw_below(d, l->rank)] = 1 + draw_below(d, 40);
       break;
   }
+}
+
+/* Of classes, one for each of the other elements. */
+static void leave_out_classes(layout *l) {
+  const int axis = l->rank > 1;
+  if (l->rank == 0) return;
+  for (int i = axis; i + 1 < l->rank; i++) l->sizes[i] = l->sizes[i + 1];
+  l->rank--;
 }
 
 static void draw_sizes(draw *d, layout *l) {
@@ -284,16 +299,22 @@ static bool is_index(const char *name) {
   return false;
 }
 
-static void fill(draw *d, kiln_dtype dtype, bool index, int64_t count, void *data) {
+/* Any of [-2, 2). */
+static double draw_fine(draw *d) {
+  d->state = mix(d->state);
+  return (double)(d->state >> 11) * 0x1p-51 - 2;
+}
+
+static void fill(draw *d, kiln_dtype dtype, bool index, bool fine, int64_t count, void *data) {
   for (int64_t i = 0; i < count; i++) {
-    const double f = draw_double(d);
+    const double f = fine ? draw_fine(d) : draw_double(d);
     const int64_t n = index ? draw_below(d, 3) : draw_int(d);
     switch (dtype) {
       case KILN_DTYPE_F32: ((float *)data)[i] = (float)f; break;
       case KILN_DTYPE_F64: ((double *)data)[i] = f; break;
       case KILN_DTYPE_C64:
         ((float *)data)[2 * i] = (float)f;
-        ((float *)data)[2 * i + 1] = (float)draw_double(d);
+        ((float *)data)[2 * i + 1] = (float)(fine ? draw_fine(d) : draw_double(d));
         break;
       case KILN_DTYPE_F16: ((_Float16 *)data)[i] = (_Float16)f; break;
       case KILN_DTYPE_BF16: {
@@ -368,7 +389,11 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
   kiln_value *out = NULL;
   draw d = draw_from(seed, key + 0x100);
   kiln_dtype dtype = draw_family(seed, &l);
-  draw_sizes(&d, &l);
+  if (strcmp(arg->name, "target") == 0 && draw_below(&d, 2)) {
+    leave_out_classes(&l);
+  } else {
+    draw_sizes(&d, &l);
+  }
   if (draw_odd(&d, 12)) draw_odd_sizes(&d, &l);
   if (draw_below(&d, 5) == 0) dtype = draw_dtype(&d);
   const bool index = is_index(arg->name);
@@ -385,7 +410,7 @@ kiln_value *draw_tensor(kiln_context *context, const draw_arg *arg, uint64_t see
   const size_t bytes = (size_t)l.span * kiln_dtype_size(dtype);
   void *data = calloc(1, bytes);
   if (!data) exit(2);
-  fill(&d, dtype, index, l.span, data);
+  fill(&d, dtype, index, l.fine, l.span, data);
   if (edge >= DRAW_TENSOR_EDGES - DRAW_EDGES)
     fill_edge(dtype, edge - DRAW_TENSOR_EDGES + DRAW_EDGES, l.span, data);
   kiln_status *status = kiln_value_tensor_over(context, dtype, l.rank, l.sizes, l.strides, data,

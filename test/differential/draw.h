@@ -3,7 +3,8 @@
  * All is a function of seeds, so that a case can be made again in another context: a tensor depends
  * on its own key and on the case's alone, and not on what was drawn before it. Tensors of one case
  * have mostly one shape and dtype, or shapes that broadcast; some have none in common, no
- * dimensions, no elements, odd strides, or values at the edges of their type.
+ * dimensions, no elements, odd strides, or values at the edges of their type. In every third case
+ * some dimension is longer, and sums of the floats are rounded, so that their order shows.
  *
  * Cases of seeds with DRAW_WILD have what no model has, now and then: every dtype, dimensions up to
  * 64, sizes of 0 and of thousands of millions (over little memory), strides that overlap, any bits

@@ -126,8 +126,13 @@ static const form forms[] = {
     {"aten::chunk", "tid", 'c'},
     {"aten::matmul", "tm", 'c'},
     {"aten::expand_as", "ts", 'c'},
+    {"aten::expand_as", "tt", '='},
     {"aten::slice.Tensor", "td+ni", 'c'},
     {"aten::select.int", "tdz", '-'},
+    {"aten::select.int", "td+", '-'},
+    {"aten::narrow", "td+i", 'c'},
+    {"aten::split.Tensor", "tid", 'c'},
+    {"aten::unfold", "tdi+", 'c'},
     {"aten::gather", "tdgb", '1'},
     {"aten::embedding", "thxbb", 'c'},
 };

@@ -121,6 +121,16 @@ static kiln_status *pass_through(program *p, kiln_var x, kiln_var *out) {
   return status;
 }
 
+/* How many dimensions it has, or the size of one. */
+static kiln_status *size_of(program *p, kiln_var x, kiln_var *out) {
+  kiln_value *dim = NULL;
+  if (draw_below(&p->d, 3) == 0) return call_on(p, "aten::dim", x, NULL, NULL, out);
+  draw_must(kiln_value_int(p->context, draw_below(&p->d, 3) - 1, &dim));
+  kiln_status *status = call_on(p, "aten::size.int", x, dim, NULL, out);
+  kiln_value_destroy(dim);
+  return status;
+}
+
 static kiln_status *tensor_var(program *p, const draw_arg *arg, int key, kiln_var *out) {
   const bool constant = p->form == 1 || (p->form == 2 && draw_below(&p->d, 2));
   const bool through = draw_below(&p->d, 4) == 0;
@@ -205,7 +215,8 @@ end:
   return status;
 }
 
-/* False: there is no such graph. */
+/* A graph of the call, whose results may be hidden behind another node: their sizes too, which
+ * shape inference must not know where the call raises. False: there is none. */
 static bool build(program *p) {
   kiln_var vars[2 * MAX_RESULTS];
   int count = 0, made = 0;
@@ -216,10 +227,11 @@ static bool build(program *p) {
   draw_must(kiln_builder_create(p->context, &p->b));
   kiln_status *status = build_call(p, vars, &count);
   for (int i = 0; !status && i < count; i++) {
-    const bool follow = draw_below(&p->d, 3) == 0, hide = draw_below(&p->d, 2);
-    if (!follow || strcmp(kiln_builder_type(p->b, vars[i]), "Tensor") != 0) continue;
+    const int then = draw_below(&p->d, 8);
+    const bool hide = draw_below(&p->d, 2);
+    if (then > 3 || strcmp(kiln_builder_type(p->b, vars[i]), "Tensor") != 0) continue;
     kiln_var next;
-    status = pass_through(p, vars[i], &next);
+    status = then == 0 ? size_of(p, vars[i], &next) : pass_through(p, vars[i], &next);
     vars[hide ? i : count + made++] = next;
   }
   if (!status && count >= 0) status = kiln_builder_return(p->b, vars, count + made);

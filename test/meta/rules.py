@@ -2,8 +2,9 @@
 
 An example is "inputs | before => after": inputs are "name: type", separated by ";"; M is a matrix
 whose type is known. Before and after are expressions: a name, a number, True, False, None, cpu, or
-"type operator(arguments)". Examples of one rule are separated by " / ". Each becomes two graphs;
-the pass must turn the first into the second, which removing dead nodes alone must not."""
+"type operator(arguments)"; what is said twice is one node. Examples of one rule are separated by
+" / ". Each becomes two graphs; the pass must turn the first into the second, which removing dead
+nodes alone must not."""
 import re
 import subprocess
 
@@ -27,7 +28,7 @@ class Graph:
     """The text of the graph that an expression stands for."""
 
     def __init__(self, inputs):
-        self.lines, self.count = [], 0
+        self.lines, self.count, self.said = [], 0, {}
         self.head = []
         for one in filter(None, (i.strip() for i in inputs.split(';'))):
             name, kind = one.split(': ', 1)
@@ -56,7 +57,11 @@ class Graph:
         while not rest.startswith(')'):
             value, rest = self.expression(rest.lstrip(', '))
             arguments.append(value)
-        return self.node(call.group(1), '%s(%s)' % (call.group(2), ', '.join(arguments))), rest[1:]
+        said = text[:len(text) - len(rest) + 1]
+        if said not in self.said:
+            self.said[said] = self.node(call.group(1),
+                                        '%s(%s)' % (call.group(2), ', '.join(arguments)))
+        return self.said[said], rest[1:]
 
     def text(self, expression):
         value, rest = self.expression(expression)

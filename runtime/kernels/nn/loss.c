@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/nn/nn.h"
+#include "runtime/kernels/reduce/reduce.h"
 #include "runtime/kernels/shape/view.h"
 
 enum { REDUCTION_NONE = 0, REDUCTION_MEAN = 1, REDUCTION_SUM = 2 };
@@ -208,7 +209,7 @@ static double log_p_of(const kiln__nn *nn, const classes *c, int64_t b, int64_t 
   return kiln__nn_get(nn, c->log_p, (b * c->count + k) * c->inner + i);
 }
 static kiln_status *index_losses(kiln__nn *nn, classes *c) {
-  c->total_weight = 0;
+  double weights[KILN_REDUCE_LANES] = {0};
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t at = 0; at < c->batch * c->inner &&
                        !kiln_budget_spent(&left, 4 + (c->smoothing > 0 ? 4 * c->count : 0));
@@ -230,8 +231,9 @@ static kiln_status *index_losses(kiln__nn *nn, classes *c) {
       loss = (1 - c->smoothing) * loss + c->smoothing / (double)c->count * all;
     }
     kiln__nn_set(nn, c->data, at, loss);
-    c->total_weight += weight_of(nn, c, k);
+    weights[at % KILN_REDUCE_LANES] += weight_of(nn, c, k);
   }
+  c->total_weight = kiln_reduce_fold(weights);
   return NULL;
 }
 static kiln_status *nll_loss(kiln__nn *nn, const kiln_ivalue *args, classes *c, kiln_ivalue *out) {
@@ -293,6 +295,7 @@ KILN_NN_KERNEL(cross_entropy_loss) {
   }
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   KILN_TRY(kiln__nn_softmax(nn, input, rank > 1 ? 1 : 0, true, &log_p));
+  KILN_TRY(kiln__nn_as(nn, log_p, kiln_tensor_dtype(input), &log_p)); /* log_softmax rounds */
   KILN_TRY(begin_classes(nn, &c, log_p, kiln_arg_tensor_opt(args, 2)));
   if (kiln_tensor_same_sizes(input, target)) {
     if (c.ignored >= 0) {

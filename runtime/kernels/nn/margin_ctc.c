@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/kernels/composite.h"
+#include "runtime/kernels/reduce/reduce.h"
 
 /* -- Margins: self [n, c] or [c] -- */
 
@@ -42,15 +43,15 @@ KILN_COMPOSITE(multi_margin_loss) {
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; !r->status && i < n && !kiln_budget_spent(&left, 4 * c); i++) {
     if (want[i] < 0 || want[i] >= c) return FAIL(r, "target out of range");
-    double sum = 0;
+    double sums[KILN_REDUCE_LANES] = {0};
     for (int64_t k = 0; k < c; k++) {
       const double z = margin - x[i * c + want[i]] + x[i * c + k];
       if (k == want[i] || !(z > 0)) continue;
-      sum += (p == 1 ? z : z * z) * (w ? w[want[i]] : 1);
+      sums[k % KILN_REDUCE_LANES] += (p == 1 ? z : z * z) * (w ? w[want[i]] : 1);
     }
-    to[i] = sum / (double)c;
+    to[i] = kiln_reduce_fold(sums) / (double)c;
   }
-  return kiln__composite_to(r, kiln__composite_reduced(r, out, how), kiln_tensor_dtype(t));
+  return kiln__composite_reduced(r, kiln__composite_to(r, out, kiln_tensor_dtype(t)), how);
 }
 /* Targets are the classes of a row up to the first -1. */
 static kiln_tensor *multilabel(kiln__composite *r, const kiln_ivalue *args, kiln_ivalue *outs,

@@ -8,3 +8,10 @@
 #pragma once
 
 enum { KILN_REDUCE_LANES = 64 };
+
+/* Lane 0 of lanes that were added to one element at a time. */
+static inline double kiln_reduce_fold(double lanes[KILN_REDUCE_LANES]) {
+  for (int n = KILN_REDUCE_LANES / 2; n > 0; n /= 2)
+    for (int j = 0; j < n; j++) lanes[j] += lanes[j + n];
+  return lanes[0];
+}
