@@ -119,10 +119,20 @@ static bool open_jemalloc(kiln_mem *mem) {
   return true;
 }
 
-static void jemalloc_command(const kiln_mem *mem, const char *verb) {
+static void jemalloc_command(unsigned arena, const char *verb) {
   char name[64];
-  snprintf(name, sizeof name, "arena.%u.%s", mem->arena, verb);
+  snprintf(name, sizeof name, "arena.%u.%s", arena, verb);
   JE(mallctl)(name, NULL, NULL, NULL, 0);
+}
+
+/* Those of small blocks, which all share, and its own. Not of all arenas at once: jemalloc would
+ * walk into those that other threads destroy. */
+static void purge_jemalloc(const kiln_mem *mem) {
+  unsigned shared = 0;
+  size_t size = sizeof shared;
+  JE(mallctl)("opt.narenas", &shared, &size, NULL, 0);
+  for (unsigned i = 0; i < shared; i++) jemalloc_command(i, "purge");
+  jemalloc_command(mem->arena, "purge");
 }
 
 #endif
@@ -187,9 +197,7 @@ static void drop_kept(kiln_mem *mem) {
 void kiln_mem_give_back(kiln_mem *mem) {
   drop_kept(mem);
 #ifdef KILN_WITH_JEMALLOC
-  char all[32];
-  snprintf(all, sizeof all, "arena.%d.purge", (int)MALLCTL_ARENAS_ALL);
-  if (mem->jemalloc) JE(mallctl)(all, NULL, NULL, NULL, 0);
+  if (mem->jemalloc) purge_jemalloc(mem);
 #endif
 }
 
@@ -305,7 +313,7 @@ void kiln_mem_release(kiln_mem *mem) {
 #endif
   drop_kept(mem);
 #ifdef KILN_WITH_JEMALLOC
-  if (mem->jemalloc) jemalloc_command(mem, "destroy");
+  if (mem->jemalloc) jemalloc_command(mem->arena, "destroy");
 #endif
   pthread_mutex_destroy(&mem->lock);
   pthread_mutex_destroy(&mem->workspaces.lock);

@@ -205,5 +205,5 @@ int main(int argc, char **argv) {
   printf("%d passed, %d failed\n", counted.cases - counted.failed, counted.failed);
   /* Streams that mostly fail, or in which nothing is compiled, test nothing. */
   return counted.failed > 0 || (!one && (counted.succeeded < counted.calls / 2 ||
-                                        counted.compiled_runs < (uint64_t)counted.calls));
+                                         counted.compiled_runs < (uint64_t)counted.calls));
 }

@@ -112,11 +112,46 @@ static void reserves_do_not_count(void **state) {
   kiln_mem_release(s.mem);
 }
 
+/* Opens, fills and closes one mem after the other, till `bad` is set. */
+static void *open_and_close(void *arg) {
+  shared *s = arg;
+  while (!atomic_load(&s->bad)) {
+    enum { BLOCKS = 8 };
+    void *blocks[BLOCKS];
+    kiln_mem *mem = NULL;
+    kiln_status_destroy(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
+    if (!mem) break;
+    for (size_t i = 0; i < BLOCKS; i++) blocks[i] = kiln_mem_alloc(mem, 100000 << i);
+    for (size_t i = 0; i < BLOCKS; i++) kiln_mem_free(mem, blocks[i], blocks[i] ? 100000 << i : 0);
+    kiln_mem_release(mem);
+  }
+  return NULL;
+}
+
+/* What one gives back leaves alone what others close. */
+static void one_gives_back_while_others_close(void **state) {
+  (void)state;
+  static shared s;
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &s.mem));
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &s), 0);
+  for (int i = 0; i < 10 * ROUNDS; i++) {
+    kiln_mem_free(s.mem, kiln_mem_alloc(s.mem, 300000), 300000);
+    kiln_mem_give_back(s.mem);
+  }
+  atomic_store(&s.bad, 1);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  kiln_mem_release(s.mem);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_wander_between_threads),
       cmocka_unit_test(limit_holds_for_all_threads),
       cmocka_unit_test(reserves_do_not_count),
+      cmocka_unit_test(one_gives_back_while_others_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
