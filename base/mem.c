@@ -181,7 +181,7 @@ static size_t large_class_size(unsigned index) {
   return (size_t)(5 + ((index - 1) & 3)) << (LARGE_LOG - 2 + (index - 1) / 4);
 }
 
-static void drop_kept(kiln_mem *mem) {
+void kiln_mem_drop_kept(kiln_mem *mem) {
   pthread_mutex_lock(&mem->lock);
   for (unsigned i = 0; i < LARGE_CLASSES; i++) {
     while (mem->free[i]) {
@@ -195,7 +195,7 @@ static void drop_kept(kiln_mem *mem) {
 }
 
 void kiln_mem_give_back(kiln_mem *mem) {
-  drop_kept(mem);
+  kiln_mem_drop_kept(mem);
 #ifdef KILN_WITH_JEMALLOC
   if (mem->jemalloc) purge_jemalloc(mem);
 #endif
@@ -216,7 +216,7 @@ static void *large_alloc(kiln_mem *mem, size_t size, bool zero) {
 
   void *block = backend_alloc(mem, class_size, zero);
   if (!block) {
-    drop_kept(mem);
+    kiln_mem_drop_kept(mem);
     block = backend_alloc(mem, class_size, zero);
   }
   if (block && class_size >= HUGE_PAGE) {
@@ -311,7 +311,7 @@ void kiln_mem_release(kiln_mem *mem) {
     abort();
   }
 #endif
-  drop_kept(mem);
+  kiln_mem_drop_kept(mem);
 #ifdef KILN_WITH_JEMALLOC
   if (mem->jemalloc) jemalloc_command(mem->arena, "destroy");
 #endif

@@ -40,6 +40,8 @@ void *kiln_mem_realloc(kiln_mem *mem, void *block, size_t old_size, size_t new_s
 /* Gives a block back. NULL is fine. `size` is what was asked for. */
 void kiln_mem_free(kiln_mem *mem, void *block, size_t size);
 
+/* Blocks that are kept for others of their size become room for any. */
+void kiln_mem_drop_kept(kiln_mem *mem);
 /* What is kept for requests to come goes back to the system, small blocks of other contexts too;
  * some 0.1 ms for each megabyte. Who asks next takes page faults. */
 void kiln_mem_give_back(kiln_mem *mem);

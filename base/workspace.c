@@ -311,6 +311,7 @@ static void find_workspace(kiln_cache *cache) {
   if (s->workspace && s->workspace->units < units) kiln_workspace_trim(cache);
   if (s->workspace || units == 0) return;
   kiln_cache_trim(cache); /* what it keeps had the blocks that the workspace will have */
+  kiln_mem_drop_kept(cache->mem);
   s->workspace = new_workspace(cache->mem, units);
   if (s->workspace) cache->bytes += s->workspace->free_bytes;
 }
