@@ -200,23 +200,25 @@ typedef struct kiln_op_set {
   const kiln_op **ops;
 } kiln_op_set;
 
-/* Parses every entry of the tables; `env` is borrowed. A fault in a table is KILN_INTERNAL. */
+/* Reads the names of the tables; `env` is borrowed. Lookups, from any thread, parse what nobody has
+ * asked for: they are made in a scope, which fails where there is no memory; a fault in a table is
+ * KILN_INTERNAL. What they find lives as long as the registry. */
 kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) KILN_MUST_USE;
 void kiln_registry_destroy(kiln_registry *registry);
 /* The context's root table: all types that name no class. */
 kiln_type_table *kiln_registry_types(const kiln_registry *registry);
 /* NULL when no operator has that name ("aten::add"). */
 const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name);
-/* By full name ("aten::add.Tensor", "prim::If"); NULL when absent. */
 /* What a linker knows the function of an operator's kernel as, behind "kiln__kernel_"; NULL: it is
  * none of the tables. */
 const char *kiln_registry_kernel_name(const kiln_registry *registry, const kiln_kernel *kernel);
+/* By full name ("aten::add.Tensor", "prim::If"); NULL when absent. */
 const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name);
 /* A built-in one, never NULL. */
 const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id);
 const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id id,
                                      kiln_op_variant variant);
-/* All operators in order, variants after their base, custom ones last. */
+/* All operators in order, variants after their base, custom ones last: all are parsed. */
 int kiln_registry_count(const kiln_registry *registry);
 const kiln_op *kiln_registry_at(const kiln_registry *registry, int index);
 

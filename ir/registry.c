@@ -1,12 +1,19 @@
-/* registry.c: the operators of a context, built from the tables.
+/* registry.c: the operators of a context, built from the tables as they are asked for.
  *
- * Two steps. First every entry's schema is parsed; then the final order is laid out, each base
- * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out`
- * an added keyword argument, `kiln::add_` gives what `add_` would have made of its first argument,
- * with the same complaints, in memory that nobody else sees. How an out variant is called depends
- * on how many overloads its base has, which is why the second step waits for the first. The tables'
- * part is immutable after kiln_registry_create; the host's operators stand beside it (ir/custom.h),
- * and names are of one part or the other. */
+ * A context uses some dozens of operators of 2,500, so kiln_registry_create reads names alone. The
+ * entries whose names have one stem are a family (aten::add.Tensor, aten::add_, prim::add: "add"),
+ * which is made when one of its names or ids is looked up first: by then every entry's schema is
+ * parsed, and each base is followed by its variants, whose schemas are derived: `add_` writes its
+ * first argument, `add.out` an added keyword argument, `kiln::add_` gives what `add_` would have
+ * made of its first argument, with the same complaints, in memory that nobody else sees. How an out
+ * variant is called depends on how many overloads its base has.
+ *
+ * Threads A and B look up aten::add, which nobody has: A makes its family under the lock, B waits;
+ * who comes later sees that it is made, and takes no lock. A family that is made never changes. The
+ * host's operators stand beside the tables (ir/custom.h); names are of one part or the other. */
+#include <unistd.h>
+
+#include "base/job_lock.h"
 #include "ir/custom.h"
 #include "ir/internal.h"
 #include "ir/op.h"
@@ -99,19 +106,48 @@ _Static_assert((int)ENTRY_COUNT == (int)KILN_OP__BUILTIN_COUNT, "an entry for ea
 
 /* -- The registry -- */
 
+enum { NO_ENTRY = -1 };
+
+typedef struct family {
+  bool is_made; /* atomic */
+  int first;    /* of its entries */
+  KILN_VEC(kiln_op_set *) sets;
+} family;
+
 struct kiln_registry {
   kiln_env *env;
+  pthread_mutex_t lock; /* of who makes families */
+  pid_t maker;
   kiln_arena *arena;
   kiln_type_table *types;
-  kiln_map sets;  /* "aten::add" -> kiln_op_set */
-  kiln_map exact; /* "aten::add.Tensor" -> kiln_op */
-  KILN_VEC(kiln_op *) ops;
-  kiln_op *bases;                         /* [ENTRY_COUNT]: by kiln_op_id */
-  kiln_schema **schemas;                  /* [ENTRY_COUNT]: of bases, to release their defaults */
-  int (*variant_at)[KILN_VARIANT__COUNT]; /* [ENTRY_COUNT]: index in ops by kiln_op_variant, -1 when
-                                             absent */
+  kiln_map families;                    /* by stem: family; complete from the start */
+  family **family_of;                   /* [ENTRY_COUNT]: by kiln_op_id, as what follows */
+  int *next_of;                         /* the next entry of its family, or NO_ENTRY */
+  kiln_schema **schemas;                /* of bases, to release their defaults */
+  kiln_op *(*ops)[KILN_VARIANT__COUNT]; /* NULL where there is no such variant */
+  KILN_VEC(kiln_op *) all;              /* in order, from when that was first asked for */
+  bool is_listed;                       /* atomic: all of `all` is there */
   kiln__custom_ops custom;
 };
+
+/* -- Names -- */
+
+/* The name that a schema's text begins with: up to its overload or arguments. */
+static kiln_str name_in(const char *text) {
+  while (*text == ' ' || *text == '\t' || *text == '\n') text++;
+  return kiln_str_make(text, strcspn(text, ".( \t\n"));
+}
+
+/* "add" of aten::add, aten::add_ and kiln::add_. */
+static kiln_str stem_of(kiln_str name) {
+  const char *colons = name.len > 2 ? memchr(name.data, ':', name.len) : NULL;
+  const size_t space = colons ? (size_t)(colons - name.data) + 2 : 0;
+  if (space < name.len) name = kiln_str_make(name.data + space, name.len - space);
+  while (name.len > 1 && name.data[name.len - 1] == '_') name.len--;
+  return name;
+}
+
+/* -- Sets -- */
 
 static const char *join(kiln_arena *arena, kiln_str a, const char *b, kiln_str c) {
   size_t n = strlen(b);
@@ -122,18 +158,29 @@ static const char *join(kiln_arena *arena, kiln_str a, const char *b, kiln_str c
   return text;
 }
 
-static kiln_op_set *set_of(kiln_registry *r, kiln_str name) {
-  kiln_op_set *set = kiln_map_find(&r->sets, name);
+static kiln_op_set *find_set(const family *f, kiln_str name) {
+  for (int i = 0; i < f->sets.count; i++)
+    if (kiln_str_equal(f->sets.data[i]->name, name)) return f->sets.data[i];
+  return NULL;
+}
+
+static kiln_op_set *set_of(kiln_registry *r, family *f, kiln_str name) {
+  kiln_op_set *set = find_set(f, name);
   if (!set) {
     set = KILN_NEW(r->arena, kiln_op_set);
     set->name = name;
-    kiln_map_set(&r->sets, name, set);
+    kiln_vec_push(r->arena, &f->sets, set);
   }
   return set;
 }
 
-static void push_to_set(kiln_registry *r, kiln_op *op) {
-  kiln_op_set *set = set_of(r, op->name);
+static const kiln_op *find_in_set(const kiln_op_set *set, kiln_str full_name) {
+  for (int i = 0; set && i < set->count; i++)
+    if (kiln_str_equal(set->ops[i]->full_name, full_name)) return set->ops[i];
+  return NULL;
+}
+
+static void push_to_set(kiln_registry *r, kiln_op_set *set, kiln_op *op) {
   if (set->count == set->capacity) {
     int capacity = set->capacity ? 2 * set->capacity : 2;
     const kiln_op **ops = KILN_NEW_ARRAY(r->arena, const kiln_op *, capacity);
@@ -165,12 +212,11 @@ static kiln_status *add_op(kiln_registry *r, kiln_op *op, kiln_kernel_body body,
   op->kernel.name = op->full_name.data;
   op->kernel.body = body;
   op->kernel.dest_arg = (int16_t)dest_arg;
-  if (kiln_map_find(&r->exact, op->full_name)) {
+  kiln_op_set *set = set_of(r, r->family_of[op->id], op->name);
+  if (find_in_set(set, op->full_name))
     return KILN_ERROR(KILN_INTERNAL, "operator %s is registered twice", op->kernel.name);
-  }
-  kiln_map_set(&r->exact, op->full_name, op);
-  push_to_set(r, op);
-  kiln_vec_push(r->arena, &r->ops, op);
+  push_to_set(r, set, op);
+  r->ops[op->id][op->variant] = op;
   return NULL;
 }
 
@@ -241,13 +287,11 @@ static kiln_status *add_copy_form(kiln_registry *r, const kiln_op *inplace) {
   op->shape = kiln__shape_self;
   op->flags = (op->flags & ~(uint32_t)KILN_OP_WRITES) | KILN_OP_NO_FOLD;
   op->kernel.reuse = KILN_REUSE_COPY;
-  r->variant_at[inplace->id][KILN_VARIANT_COPY] = r->ops.count;
   return add_op(r, op, inplace->kernel.body, inplace->kernel.dest_arg);
 }
 
-static kiln_status *add_variant(kiln_registry *r, int id, kiln_op_variant variant,
+static kiln_status *add_variant(kiln_registry *r, const kiln_op *base, kiln_op_variant variant,
                                 int overload_count) {
-  const kiln_op *base = &r->bases[id];
   const kiln_schema *s = base->schema;
   const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
   if (!s || s->result_count != 1 || s->results[0].type != tensor || s->is_vararg ||
@@ -266,7 +310,6 @@ static kiln_status *add_variant(kiln_registry *r, int id, kiln_op_variant varian
     op->shape = NULL; /* the destination is resized */
     dest = op->schema->arg_count - 1;
   }
-  r->variant_at[id][variant] = r->ops.count;
   return add_op(r, op, base->kernel.body, dest);
 }
 
@@ -280,9 +323,9 @@ static uint32_t refuses(const entry *e) {
   return looks && !e->any_dtype ? KILN_RARE_DTYPES : 0;
 }
 
-static kiln_status *parse_entry(kiln_registry *r, int id) {
+static kiln_status *parse_entry(kiln_registry *r, int id, kiln_op **out_op) {
   const entry *e = &entries[id];
-  kiln_op *op = &r->bases[id];
+  kiln_op *op = *out_op = KILN_NEW(r->arena, kiln_op);
   op->id = id;
   op->text = e->text;
   op->shape = e->shape;
@@ -301,54 +344,123 @@ static kiln_status *parse_entry(kiln_registry *r, int id) {
   op->kernel.nested = e->nested;
   op->kernel.quant = e->quant;
   if (!strchr(e->text, '(')) return NULL;
+  kiln_schema_deinit(r->schemas[id]); /* of a time when memory was short */
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   op->schema = r->schemas[id];
   return kiln_status_as(status, KILN_INTERNAL, "operator table: ");
 }
 
-/* How many table entries have each name; counts are stored + 1 in `counts`. */
-static void count_overloads(kiln_registry *r, kiln_map *counts) {
-  for (int id = 0; id < ENTRY_COUNT; id++) {
-    if (!r->schemas[id]) continue;
-    kiln_str name = r->schemas[id]->name;
-    intptr_t n = (intptr_t)kiln_map_find(counts, name);
-    kiln_map_set(counts, name, (void *)(n + 1));
-  }
+static int count_overloads(const kiln_registry *r, int id) {
+  const kiln_str name = name_in(entries[id].text);
+  int count = 0;
+  for (int i = r->family_of[id]->first; i != NO_ENTRY; i = r->next_of[i])
+    count += r->schemas[i] && kiln_str_equal(name_in(entries[i].text), name);
+  return count;
 }
 
-static kiln_status *fill(kiln_registry *r) {
-  for (int id = 0; id < ENTRY_COUNT; id++) KILN_TRY(parse_entry(r, id));
-  kiln_map counts = kiln_map_in(r->arena);
-  count_overloads(r, &counts);
-  kiln_vec_reserve(r->arena, &r->ops, 3 * ENTRY_COUNT);
-  for (int id = 0; id < ENTRY_COUNT; id++) {
-    kiln_op *op = &r->bases[id];
-    int *at = r->variant_at[id];
-    at[0] = r->ops.count;
-    for (int v = 1; v < KILN_VARIANT__COUNT; v++) at[v] = -1;
-    KILN_TRY(add_op(r, op, op->kernel.body, -1));
-    int overloads = op->schema ? (int)(intptr_t)kiln_map_find(&counts, op->name) : 1;
-    if (op->flags & KILN_OP_HAS_VARIANT_INPLACE) {
-      KILN_TRY(add_variant(r, id, KILN_VARIANT_INPLACE, overloads));
-      bool same = op->flags & KILN_OP_SAME_TYPE && op->cost == KILN_COST_pointwise;
-      if (same) op->kernel.reuse = KILN_REUSE_SELF;
-    }
-    const kiln_op *written = at[KILN_VARIANT_INPLACE] < 0 ? op : r->ops.data[at[1]];
-    if (has_copy_form(written)) KILN_TRY(add_copy_form(r, written));
-    if (op->flags & KILN_OP_HAS_VARIANT_OUT) {
-      KILN_TRY(add_variant(r, id, KILN_VARIANT_OUT, overloads));
-    }
+/* An entry and its variants. */
+static kiln_status *add_entry(kiln_registry *r, kiln_op *op) {
+  const int overloads = op->schema ? count_overloads(r, op->id) : 1;
+  KILN_TRY(add_op(r, op, op->kernel.body, -1));
+  if (op->flags & KILN_OP_HAS_VARIANT_INPLACE) {
+    KILN_TRY(add_variant(r, op, KILN_VARIANT_INPLACE, overloads));
+    bool same = op->flags & KILN_OP_SAME_TYPE && op->cost == KILN_COST_pointwise;
+    if (same) op->kernel.reuse = KILN_REUSE_SELF;
   }
+  const kiln_op *inplace = r->ops[op->id][KILN_VARIANT_INPLACE], *written = inplace ? inplace : op;
+  if (has_copy_form(written)) KILN_TRY(add_copy_form(r, written));
+  if (op->flags & KILN_OP_HAS_VARIANT_OUT)
+    KILN_TRY(add_variant(r, op, KILN_VARIANT_OUT, overloads));
   return NULL;
 }
 
+static kiln_status *make_family(kiln_registry *r, family *f) {
+  KILN_VEC(kiln_op *) ops = {0};
+  f->sets.count = 0;
+  for (int id = f->first; id != NO_ENTRY; id = r->next_of[id]) {
+    kiln_op *op;
+    memset(r->ops[id], 0, sizeof r->ops[id]);
+    KILN_TRY(parse_entry(r, id, &op));
+    kiln_vec_push(r->arena, &ops, op);
+  }
+  for (int i = 0; i < ops.count; i++) KILN_TRY(add_entry(r, ops.data[i]));
+  return NULL;
+}
+static kiln_status *try_family(kiln_registry *r, family *f) { KILN_PROTECT(make_family(r, f)); }
+
+static bool is_made(const family *f) { return __atomic_load_n(&f->is_made, __ATOMIC_ACQUIRE); }
+
+/* With the lock. */
+static kiln_status *make_locked(kiln_registry *r, family *f) {
+  if (f->is_made) return NULL;
+  KILN_TRY(try_family(r, f));
+  __atomic_store_n(&f->is_made, true, __ATOMIC_RELEASE);
+  return NULL;
+}
+static kiln_status *make_if_new(const kiln_registry *registry, family *f) {
+  kiln_registry *r = (kiln_registry *)(uintptr_t)registry;
+  if (is_made(f)) return NULL;
+  KILN_TRY(kiln_short_lock_take(&r->lock, r->maker));
+  kiln_status *status = make_locked(r, f);
+  pthread_mutex_unlock(&r->lock);
+  return status;
+}
+/* A lookup that lacks memory ends the scope that it is in. */
+static void need(const kiln_registry *registry, family *f) {
+  kiln_status *status = make_if_new(registry, f);
+  if (status) kiln_scope_fail(status);
+}
+
+static kiln_status *list_all(kiln_registry *r) {
+  static const kiln_op_variant order[] = {KILN_VARIANT_NONE, KILN_VARIANT_INPLACE,
+                                          KILN_VARIANT_COPY, KILN_VARIANT_OUT};
+  r->all.count = 0;
+  for (int id = 0; id < ENTRY_COUNT; id++) {
+    KILN_TRY(make_locked(r, r->family_of[id]));
+    for (int v = 0; v < KILN_VARIANT__COUNT; v++)
+      if (r->ops[id][order[v]]) kiln_vec_push(r->arena, &r->all, r->ops[id][order[v]]);
+  }
+  return NULL;
+}
+static kiln_status *try_list(kiln_registry *r) { KILN_PROTECT(list_all(r)); }
+static void need_all(const kiln_registry *registry) {
+  kiln_registry *r = (kiln_registry *)(uintptr_t)registry;
+  if (__atomic_load_n(&r->is_listed, __ATOMIC_ACQUIRE)) return;
+  kiln_status *status = kiln_short_lock_take(&r->lock, r->maker);
+  if (!status) {
+    if (!r->is_listed) status = try_list(r);
+    if (!status) __atomic_store_n(&r->is_listed, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&r->lock);
+  }
+  if (status) kiln_scope_fail(status);
+}
+
+/* By entry, so that a family's are in the order of the tables. */
+static void find_families(kiln_registry *r) {
+  for (int id = ENTRY_COUNT - 1; id >= 0; id--) {
+    const kiln_str stem = stem_of(name_in(entries[id].text));
+    family *f = kiln_map_find(&r->families, stem);
+    if (!f) {
+      f = KILN_NEW(r->arena, family);
+      f->first = NO_ENTRY;
+      kiln_map_set(&r->families, stem, f);
+    }
+    r->family_of[id] = f;
+    r->next_of[id] = f->first;
+    f->first = id;
+  }
+}
+
+/* -- Life -- */
+
 static kiln_status *create_tables(kiln_registry *r) {
-  r->bases = KILN_NEW_ARRAY(r->arena, kiln_op, ENTRY_COUNT);
+  r->family_of = KILN_NEW_ARRAY(r->arena, family *, ENTRY_COUNT);
+  r->next_of = KILN_NEW_ARRAY(r->arena, int, ENTRY_COUNT);
   r->schemas = KILN_NEW_ARRAY(r->arena, kiln_schema *, ENTRY_COUNT);
-  r->variant_at = kiln_arena_alloc(r->arena, sizeof *r->variant_at * ENTRY_COUNT);
-  r->sets = kiln_map_in(r->arena);
-  r->exact = kiln_map_in(r->arena);
-  return fill(r);
+  r->ops = kiln_arena_alloc(r->arena, sizeof *r->ops * ENTRY_COUNT);
+  r->families = kiln_map_in(r->arena);
+  find_families(r);
+  return NULL;
 }
 static kiln_status *try_tables(kiln_registry *r) { KILN_PROTECT(create_tables(r)); }
 
@@ -357,6 +469,8 @@ kiln_status *kiln_registry_create(kiln_env *env, kiln_registry **out_registry) {
   kiln_registry *r = kiln_mem_alloc_zero(env->mem, sizeof *r);
   if (!r) return kiln_status_oom();
   r->env = env;
+  pthread_mutex_init(&r->lock, NULL);
+  r->maker = getpid();
   kiln__custom_init(&r->custom);
   kiln_status *status = kiln_arena_create(env->mem, &r->arena);
   if (!status) status = kiln_type_table_create(env->mem, NULL, &r->types);
@@ -378,6 +492,7 @@ void kiln_registry_destroy(kiln_registry *registry) {
   }
   if (registry->types) kiln_type_table_destroy(registry->types);
   kiln_arena_destroy(registry->arena);
+  pthread_mutex_destroy(&registry->lock);
   kiln_mem_free(mem, registry, sizeof *registry);
 }
 
@@ -385,41 +500,55 @@ void kiln_registry_destroy(kiln_registry *registry) {
 
 kiln_type_table *kiln_registry_types(const kiln_registry *registry) { return registry->types; }
 
+/* Of the tables' operators; NULL when absent. */
+static const kiln_op_set *find_own(const kiln_registry *registry, kiln_str name) {
+  family *f = kiln_map_find(&registry->families, stem_of(name));
+  if (!f) return NULL;
+  need(registry, f);
+  return find_set(f, name);
+}
+static const kiln_op *find_own_exact(const kiln_registry *registry, kiln_str full_name) {
+  const char *dot = full_name.len ? memchr(full_name.data, '.', full_name.len) : NULL;
+  const size_t len = dot ? (size_t)(dot - full_name.data) : full_name.len;
+  return find_in_set(find_own(registry, kiln_str_make(full_name.data, len)), full_name);
+}
+
 const kiln_op_set *kiln_registry_find(const kiln_registry *registry, kiln_str name) {
-  const kiln_op_set *set = kiln_map_find(&registry->sets, name);
+  const kiln_op_set *set = find_own(registry, name);
   return set ? set : kiln__custom_find(&registry->custom, name);
 }
 
 const char *kiln_registry_kernel_name(const kiln_registry *registry, const kiln_kernel *kernel) {
-  const kiln_op *op = kiln_map_find(&registry->exact, kiln_str_from(kernel->name));
-  const bool is_own = op && op->id < (int)ENTRY_COUNT && op->kernel.body == kernel->body;
+  const kiln_op *op = find_own_exact(registry, kiln_str_from(kernel->name));
+  const bool is_own = op && op->kernel.body == kernel->body;
   return is_own && entries[op->id].body == kernel->body ? entries[op->id].kernel : NULL;
 }
 
 const kiln_op *kiln_registry_find_exact(const kiln_registry *registry, kiln_str full_name) {
-  const kiln_op *op = kiln_map_find(&registry->exact, full_name);
+  const kiln_op *op = find_own_exact(registry, full_name);
   return op ? op : kiln__custom_find_exact(&registry->custom, full_name);
-}
-
-const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id) {
-  KILN_ASSERT((unsigned)id < ENTRY_COUNT);
-  return &registry->bases[id];
 }
 
 const kiln_op *kiln_registry_variant(const kiln_registry *registry, kiln_op_id id,
                                      kiln_op_variant variant) {
-  int at = registry->variant_at[id][variant];
-  return at < 0 ? NULL : registry->ops.data[at];
+  KILN_ASSERT((unsigned)id < ENTRY_COUNT);
+  need(registry, registry->family_of[id]);
+  return registry->ops[id][variant];
+}
+
+const kiln_op *kiln_registry_op(const kiln_registry *registry, kiln_op_id id) {
+  return kiln_registry_variant(registry, id, KILN_VARIANT_NONE);
 }
 
 int kiln_registry_count(const kiln_registry *registry) {
-  return registry->ops.count + kiln__custom_count(&registry->custom);
+  need_all(registry);
+  return registry->all.count + kiln__custom_count(&registry->custom);
 }
 
 const kiln_op *kiln_registry_at(const kiln_registry *registry, int index) {
-  int builtin = registry->ops.count;
-  return index < builtin ? registry->ops.data[index]
-                         : kiln__custom_at(&registry->custom, index - builtin);
+  need_all(registry);
+  const int own = registry->all.count;
+  return index < own ? registry->all.data[index] : kiln__custom_at(&registry->custom, index - own);
 }
 
 const kiln_op *kiln_registry_custom_at(const kiln_registry *registry, int index) {
@@ -428,17 +557,13 @@ const kiln_op *kiln_registry_custom_at(const kiln_registry *registry, int index)
 
 /* -- Custom operators -- */
 
-/* The name of a schema's text: up to its overload or arguments. */
-static kiln_str name_in(const char *text) {
-  while (*text == ' ' || *text == '\t' || *text == '\n') text++;
-  return kiln_str_make(text, strcspn(text, ".( \t\n"));
-}
-
 kiln_status *kiln_registry_add(kiln_registry *registry, const kiln_op_def *def,
                                const kiln_op **out_op) {
   *out_op = NULL;
   kiln_str name = name_in(def->text);
-  if (kiln_map_find(&registry->sets, name)) {
+  family *f = kiln_map_find(&registry->families, stem_of(name));
+  if (f) KILN_TRY(make_if_new(registry, f));
+  if (f && find_set(f, name)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "operator " KILN_STR_FMT " is Kiln's own",
                       KILN_STR_ARG(name));
   }

@@ -52,14 +52,16 @@ static void test_refused(void **state) {
                        .kernel = never,
                        .user = &count};
   assert_ok(kiln_op_register(h.context, &spec));
-  size_t bytes = kiln_context_bytes(h.context);
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    spec.schema = bad[i].schema;
-    assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, bad[i].words);
+  size_t bytes = 0;
+  for (size_t i = 0; i < 2 * (sizeof bad / sizeof *bad); i++) {
+    if (i == sizeof bad / sizeof *bad) bytes = kiln_context_bytes(h.context);
+    const size_t at = i % (sizeof bad / sizeof *bad);
+    spec.schema = bad[at].schema;
+    assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, bad[at].words);
     assert_string_equal(kiln_op_registered(h.context, 0), "mine::good(Tensor x) -> Tensor");
     assert_null(kiln_op_registered(h.context, 1));
   }
-  assert_true(kiln_context_bytes(h.context) < bytes + 4096); /* types that were named may stay */
+  assert_int_equal(kiln_context_bytes(h.context), bytes); /* all that they name was there */
   spec.schema = "mine::other() -> ()";
   spec.struct_size = 1;
   assert_error(kiln_op_register(h.context, &spec), KILN_INVALID_ARGUMENT, "kiln_op_spec");

@@ -171,8 +171,7 @@ static void test_whole_table(void **state) {
   }
 }
 
-/* The bound is about 1 ms for 600 operators on a quiet machine; this one is for a loaded machine.
- */
+/* Making one and parsing all; that of 2,500 operators takes 2.3 ms on a quiet machine. */
 static void test_quick(void **state) {
   fixture *f = *state;
   double best = 1e9;
@@ -181,6 +180,7 @@ static void test_quick(void **state) {
     kiln_registry *registry;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     assert_ok(kiln_registry_create(f->env, &registry));
+    assert_true(kiln_registry_count(registry) > 40);
     clock_gettime(CLOCK_MONOTONIC, &end);
     kiln_registry_destroy(registry);
     double us =
@@ -192,12 +192,25 @@ static void test_quick(void **state) {
   assert_true(best < 20.0 * count);
 }
 
+static kiln_status *look_up(const kiln_registry *registry, const kiln_op **out_op) {
+  *out_op = kiln_registry_find_exact(registry, KILN_STR("aten::add_.Tensor"));
+  return kiln_registry_find(registry, KILN_STR("aten::no_such")) ? kiln_status_oom() : NULL;
+}
+static kiln_status *try_look_up(const kiln_registry *registry, const kiln_op **out_op) {
+  KILN_PROTECT(look_up(registry, out_op));
+}
+/* A lookup for which there was no memory is made good by the next. */
 static kiln_status *make_registry(kiln_env *env, void *arg) {
   (void)arg;
   kiln_registry *registry;
+  const kiln_op *op = NULL;
   KILN_TRY(kiln_registry_create(env, &registry));
+  kiln_status *status = try_look_up(registry, &op), *again = try_look_up(registry, &op);
+  const bool good = !again && op && op->schema->arg_count == 3 &&
+                    op == kiln_registry_variant(registry, KILN_OP_add_Tensor, KILN_VARIANT_INPLACE);
+  kiln_status_destroy(again);
   kiln_registry_destroy(registry);
-  return NULL;
+  return good ? status : kiln_status_as(status, KILN_INTERNAL, "the second time: ");
 }
 
 static void test_sweep_registry(void **state) {
