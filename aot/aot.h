@@ -36,6 +36,7 @@ struct kiln_aot_model {
   kiln__aot_callable *callables;
   const kiln_callable **addresses; /* of each */
   kiln_method_lookup methods;
+  kiln_map methods_of;  /* by class: a kiln_map of kiln_callable by name */
   pthread_mutex_t lock; /* of idle; with `writes`, of the call */
   kiln_call *idle[KILN__AOT_IDLE];
   int idle_count;

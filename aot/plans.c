@@ -63,15 +63,28 @@ static kiln_status *get_plan(const kiln_callable *self, kiln_call *call, const k
 static kiln_status *find_method(const kiln_method_lookup *self, const kiln_type *cls, kiln_str name,
                                 const kiln_callable **out_callable) {
   const kiln_aot_model *m = (const void *)((const char *)self - offsetof(kiln_aot_model, methods));
-  for (int i = 0; i < m->program->method_count; i++) {
-    const kiln_aot_method *method = &m->program->methods[i];
-    if (m->types[method->type] != cls || !kiln_str_equal(method->name, name)) continue;
-    *out_callable = &m->callables[method->callable].callable;
-    return NULL;
-  }
+  const kiln_map *of_class = kiln_map_find_ptr(&m->methods_of, cls);
+  *out_callable = of_class ? kiln_map_find(of_class, name) : NULL;
+  if (*out_callable) return NULL;
   return KILN_ERROR(KILN_UNSUPPORTED,
                     "method '" KILN_STR_FMT "' of " KILN_STR_FMT " was not compiled",
                     KILN_STR_ARG(name), KILN_STR_ARG(cls->name));
+}
+
+static void make_methods(kiln_aot_model *m) {
+  m->methods.find = find_method;
+  m->methods_of = kiln_map_in(m->arena);
+  for (int i = 0; i < m->program->method_count; i++) {
+    const kiln_aot_method *method = &m->program->methods[i];
+    const kiln_type *cls = m->types[method->type];
+    kiln_map *of_class = kiln_map_find_ptr(&m->methods_of, cls);
+    if (!of_class) {
+      of_class = KILN_NEW(m->arena, kiln_map);
+      *of_class = kiln_map_in(m->arena);
+      kiln_map_set_ptr(&m->methods_of, cls, of_class);
+    }
+    kiln_map_set(of_class, method->name, &m->callables[method->callable].callable);
+  }
 }
 
 static void make_callables(kiln_aot_model *m) {
@@ -87,7 +100,7 @@ static void make_callables(kiln_aot_model *m) {
                                            .model = m,
                                            .image = image};
   }
-  m->methods.find = find_method;
+  make_methods(m);
 }
 
 /* -- Plans -- */
