@@ -334,8 +334,7 @@ static kiln_status *call_bound(kiln_model *model, kiln_call *call, kiln_function
     outputs[i] = options->outputs[i] ? options->outputs[i]->v.u.tensor : NULL;
   kiln_status *status =
       kiln_binding_begin(call, outputs, options->output_count, alone, args, arg_count);
-  if (!status)
-    status = kiln_jit_call_function(model->jit, call, function, args, arg_count, out_result);
+  if (!status) status = kiln_jit_call(model->jit, call, function, args, arg_count, out_result);
   kiln_status *ended = kiln_binding_end(call, status ? NULL : out_result);
   if (status) kiln_status_destroy(ended);
   if (!status && ended) {
@@ -370,10 +369,10 @@ static kiln_status *run(kiln_instance *instance, const kiln__active *active, kil
     kiln_call_begin(call, &options->limits);
     if (call->budget.deadline_ns) call->budget.deadline_ns -= active->waited_ns;
     call->grad_mode = options->grad != 0;
-    status = options->output_count > 0 ? call_bound(model, call, method->function, args, arg_count,
-                                                    options, active->alone, &result)
-                                       : kiln_jit_call_function(model->jit, call, method->function,
-                                                                args, arg_count, &result);
+    status = options->output_count > 0
+                 ? call_bound(model, call, method->function, args, arg_count, options,
+                              active->alone, &result)
+                 : kiln_jit_call(model->jit, call, method->function, args, arg_count, &result);
   }
   for (int i = 1; i < arg_count; i++) kiln_ivalue_release_to(&call->cache, args[i]);
   if (args != few) kiln_mem_free(mem, args, size);

@@ -104,7 +104,7 @@ static kiln_status *run_pending(kiln_model *model, const kiln_limits *limits,
   for (int i = 0; !status && i < script->pending_count; i++) {
     kiln_pending_call *p = &script->pending[i];
     kiln_ivalue args[2] = {p->object, p->state}, result = kiln_none();
-    status = kiln_jit_call_function(model->jit, call, p->function, args, 2, &result);
+    status = kiln_jit_call(model->jit, call, p->function, args, 2, &result);
     kiln_ivalue_release(result);
     if (status) status = kiln_status_note(status, "in a __setstate__ of the archive");
   }

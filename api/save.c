@@ -21,7 +21,7 @@ kiln_status *kiln__object_state(void *user, kiln_ivalue object, kiln_ivalue *out
   KILN_TRY(kiln__model_make_call(model, &call));
   kiln_call_begin(call, saver->limits);
   call->budget.deadline_ns = saver->deadline_ns;
-  kiln_status *status = kiln_jit_call_function(model->jit, call, function, &object, 1, out_state);
+  kiln_status *status = kiln_jit_call(model->jit, call, function, &object, 1, out_state);
   kiln_call_destroy(call);
   return status ? kiln_status_note(status, "in %s", function->qualname) : NULL;
 }

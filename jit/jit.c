@@ -178,9 +178,9 @@ static kiln_status *find_callable(kiln_jit *jit, kiln_function *function, const 
 
 /* The epoch is entered before the function's executor is looked for: then it does not go. */
 static kiln_status *call_in_epoch(kiln_jit *jit, kiln_call *call, kiln_function *function,
-                                  const kiln_callable *callable, const kiln_ivalue *args,
-                                  int arg_count, kiln_ivalue *out_result) {
-  if (function) KILN_TRY(find_callable(jit, function, args, arg_count, &callable));
+                                  const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
+  const kiln_callable *callable;
+  KILN_TRY(find_callable(jit, function, args, arg_count, &callable));
   kiln_budget **place = kiln_budget_place(), *outer = *place;
   kiln_epoch *outer_epoch = call->epoch;
   *place = &call->budget;
@@ -193,13 +193,12 @@ static kiln_status *call_in_epoch(kiln_jit *jit, kiln_call *call, kiln_function 
   return status;
 }
 
-static kiln_status *call_any(kiln_jit *jit, kiln_call *call, kiln_function *function,
-                             const kiln_callable *callable, const kiln_ivalue *args, int arg_count,
-                             kiln_ivalue *out_result) {
+kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, kiln_function *function,
+                           const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
   kiln_tally_begin(&call->tally, &jit->book);
   const kiln_counter_page *page = call->tally.page;
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, page ? page->stripe : 0);
-  kiln_status *status = call_in_epoch(jit, call, function, callable, args, arg_count, out_result);
+  kiln_status *status = call_in_epoch(jit, call, function, args, arg_count, out_result);
   kiln_epoch_leave(&jit->epoch, ticket);
   if (__builtin_expect(call->unserved_since != 0, 0)) {
     const uint64_t ns = kiln_now_ns() - call->unserved_since;
@@ -209,17 +208,6 @@ static kiln_status *call_any(kiln_jit *jit, kiln_call *call, kiln_function *func
   bool waiting = __atomic_load_n(&jit->epoch.retired, __ATOMIC_RELAXED) != NULL;
   if (__builtin_expect(waiting, 0)) (void)kiln_epoch_collect(&jit->epoch);
   return status;
-}
-
-kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
-                           const kiln_ivalue *args, int arg_count, kiln_ivalue *out_result) {
-  return call_any(jit, call, NULL, callable, args, arg_count, out_result);
-}
-
-kiln_status *kiln_jit_call_function(kiln_jit *jit, kiln_call *call, kiln_function *function,
-                                    const kiln_ivalue *args, int arg_count,
-                                    kiln_ivalue *out_result) {
-  return call_any(jit, call, function, NULL, args, arg_count, out_result);
 }
 
 kiln_status *kiln_jit_drop(kiln_jit *jit) {

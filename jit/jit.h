@@ -31,16 +31,12 @@ void kiln_jit_destroy(kiln_jit *jit);
 kiln_status *kiln_jit_callable(kiln_jit *jit, kiln_function *function,
                                const kiln_callable **out_callable) KILN_MUST_USE;
 
-/* Runs a callable within the epoch of the model: what api calls for the host. `args` are borrowed
- * and match the function's schema (self first). call->jit false: the plain interpreter. */
-kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, const kiln_callable *callable,
+/* Runs a function of the unit within the epoch of the model: what api calls for the host. Its
+ * executor is made at its first call. `args` are borrowed and match the function's schema (self
+ * first). call->jit false: the plain interpreter. */
+kiln_status *kiln_jit_call(kiln_jit *jit, kiln_call *call, kiln_function *function,
                            const kiln_ivalue *args, int arg_count,
                            kiln_ivalue *out_result) KILN_MUST_USE;
-
-/* The same of a function of the unit, whose executor is made at its first call. */
-kiln_status *kiln_jit_call_function(kiln_jit *jit, kiln_call *call, kiln_function *function,
-                                    const kiln_ivalue *args, int arg_count,
-                                    kiln_ivalue *out_result) KILN_MUST_USE;
 
 /* All that calls have had made goes, when no call has it any more, but for counts and profiles; the
  * next calls have it made anew. Callables that were given before are gone with it. */

@@ -148,7 +148,6 @@ def check_no_mutable_state(tree):
 # Functions that tests alone call, and what for.
 HOOKS = {
     'kiln_mem_fail_at': 'the failing allocator',
-    'kiln_jit_call': 'calls of executors that a test has chosen',
     'kiln__binding_copied': 'results that a call could not put where the host wants them',
     'kiln_mem_set_fill': 'memory that nobody wrote shows',
     'kiln_cancel_at_look': 'cancels at each place that looks',

@@ -55,7 +55,6 @@ static void open_held(model *m) {
   m->env->log.callback = on_line;
   m->env->log.level[KILN_LOG_compile] = 1;
   assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
-  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
   check_rows(m, 4);
   check_rows(m, 4);
   while (sem_wait(&hook.arrived) != 0) continue;
@@ -252,7 +251,7 @@ static void memory_runs_out(void **state) {
       kiln_ivalue result = kiln_none();
       kiln_call_begin(m.call, NULL);
       kiln_status *status =
-          kiln_jit_call(m.jit, m.call, m.callable, i < 3 ? args : args + 2, 2, &result);
+          kiln_jit_call(m.jit, m.call, m.function, i < 3 ? args : args + 2, 2, &result);
       if (status) assert_int_equal(kiln_status_code(status), KILN_OUT_OF_MEMORY);
       kiln_status_destroy(status);
       kiln_ivalue_release(result);

@@ -336,7 +336,7 @@ static void test_failed_run_leaves_no_trace(void **state) {
   model_open(&m, GRAPH_CHAIN, (const char *[]){"codegen=eval", NULL});
   kiln_ivalue bad[2] = {make_matrix(&m, 3, 8, 1), make_matrix(&m, 3, 5, 1)}, result = kiln_none();
   kiln_call_begin(m.call, NULL);
-  assert_error(kiln_jit_call(m.jit, m.call, m.callable, bad, 2, &result), KILN_OP_ERROR, NULL);
+  assert_error(kiln_jit_call(m.jit, m.call, m.function, bad, 2, &result), KILN_OP_ERROR, NULL);
   kiln_ivalue_release(bad[0]);
   kiln_ivalue_release(bad[1]);
   assert_int_equal(counters(&m).profiled_runs, 0);
@@ -554,7 +554,7 @@ static void test_out_is_also_read(void **state) {
   kiln_ivalue x = counted(&m, KILN_DTYPE_I64), result = kiln_none();
   m.call->jit = false;
   kiln_call_begin(m.call, NULL);
-  assert_error(kiln_jit_call(m.jit, m.call, m.callable, &x, 1, &result), KILN_OP_ERROR,
+  assert_error(kiln_jit_call(m.jit, m.call, m.function, &x, 1, &result), KILN_OP_ERROR,
                "can't be cast to the desired output type Long");
   for (int i = 0; i < 6; i++) assert_int_equal(((int64_t *)x.u.tensor->storage->data)[i], i);
   kiln_ivalue_release(x);
@@ -575,7 +575,7 @@ static void test_out_needs_no_room(void **state) {
   kiln_ivalue result = kiln_none();
   m.call->jit = false;
   kiln_call_begin(m.call, &(kiln_limits){.bytes = 512 << 10}); /* half of a matrix */
-  assert_ok(kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result));
+  assert_ok(kiln_jit_call(m.jit, m.call, m.function, args, 2, &result));
   assert_ptr_equal(result.u.tensor->storage, args[1].u.tensor->storage);
   const float *x = kiln_tensor_data(args[0].u.tensor), *y = kiln_tensor_data(result.u.tensor);
   for (int i = 0; i < 512 * 512; i++) assert_true(y[i] == 2 * x[i]);
@@ -613,7 +613,7 @@ static void test_memory_runs_out(void **state) {
       kiln_ivalue result = kiln_none();
       kiln_call_begin(m.call, NULL);
       kiln_status *status =
-          kiln_jit_call(m.jit, m.call, m.callable, i < 2 ? args : args + 2, 2, &result);
+          kiln_jit_call(m.jit, m.call, m.function, i < 2 ? args : args + 2, 2, &result);
       if (status) assert_int_equal(kiln_status_code(status), KILN_OUT_OF_MEMORY);
       kiln_status_destroy(status);
       kiln_ivalue_release(result);

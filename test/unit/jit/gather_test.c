@@ -70,7 +70,7 @@ static const char *complaint(model *m, arguments *a, bool jit) {
   kiln_ivalue result = kiln_none();
   kiln_call_begin(m->call, NULL);
   m->call->jit = jit;
-  kiln_status *status = kiln_jit_call(m->jit, m->call, m->callable, a->at, 4, &result);
+  kiln_status *status = kiln_jit_call(m->jit, m->call, m->function, a->at, 4, &result);
   m->call->jit = true;
   if (!status) fail_msg("no complaint, jit %d", jit);
   char *text = strdup(kiln_status_report(status));

@@ -17,7 +17,6 @@ typedef struct model {
   kiln_jit *jit;
   kiln_call *call;
   kiln_function *function;
-  const kiln_callable *callable;
 } model;
 
 /* Registry and env are there. */
@@ -38,7 +37,6 @@ static inline void model_make_jit(model *m) {
   assert_ok(kiln_call_create(m->env, &m->call));
   m->call->jit = true;
   m->call->types = m->unit->types;
-  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
 }
 /* As if nothing had been called. */
 static inline void model_make_anew(model *m) {
@@ -89,7 +87,7 @@ static inline kiln_ivalue make_matrix(model *m, int64_t rows, int64_t columns, d
 static inline kiln_ivalue call_model(model *m, const kiln_ivalue *args, int count) {
   kiln_ivalue result = kiln_none();
   kiln_call_begin(m->call, NULL);
-  assert_ok(kiln_jit_call(m->jit, m->call, m->callable, args, count, &result));
+  assert_ok(kiln_jit_call(m->jit, m->call, m->function, args, count, &result));
   return result;
 }
 

@@ -35,7 +35,7 @@ static void caller_open(caller *c, const model *m, kiln_function *function, int6
   assert_ok(kiln_call_create(m->env, &c->m.call));
   c->m.call->jit = true;
   c->m.call->types = m->unit->types;
-  assert_ok(kiln_jit_callable(m->jit, function, &c->m.callable));
+  c->m.function = function;
   c->args[0] = make_matrix(&c->m, rows, 8, 0.01);
   c->args[1] = make_matrix(&c->m, rows, 8, -0.02);
 }
@@ -48,7 +48,7 @@ static kiln_status *call_once(caller *c, const kiln_cancel *cancel) {
   kiln_ivalue result = kiln_none();
   c->limits.cancel = cancel;
   kiln_call_begin(c->m.call, &c->limits);
-  kiln_status *status = kiln_jit_call(c->m.jit, c->m.call, c->m.callable, c->args, 2, &result);
+  kiln_status *status = kiln_jit_call(c->m.jit, c->m.call, c->m.function, c->args, 2, &result);
   kiln_ivalue_release(result);
   return status;
 }
@@ -116,7 +116,6 @@ static kiln_function *open_two(model *m, const char *flag) {
   m->env->log.level[KILN_LOG_compile] = 1;
   assert_ok(try_add_function(m, "__torch__.M.encode", CHAIN("add"), &encode));
   assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
-  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
   return encode;
 }
 
@@ -314,7 +313,6 @@ static void test_models_share_kernels(void **state) {
   assert_int_equal(counters(&m).compiles, 1);
   caller_close(&c);
   first = m.jit;
-  m.function->callable = NULL;
   assert_ok(kiln_jit_create(m.env, &m.env->flags, m.unit, m.codegen, &m.jit));
   caller_open(&c, &m, m.function, 4);
   kiln_jit_destroy(first); /* the kernel stays */
@@ -348,7 +346,7 @@ static void test_child_of_a_fork(void **state) {
     other.repeat = 3;
     run(&other);
     const bool worked = !other.status && counters(&m).compiled_runs == 2;
-    other.m.callable = first.m.callable;
+    other.m.function = first.m.function;
     _exit(worked && kiln_status_code(call_once(&other, NULL)) == KILN_UNSUPPORTED ? 0 : 1);
   }
   assert_int_equal(waitpid(child, &exited, 0), child);

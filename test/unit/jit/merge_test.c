@@ -120,7 +120,7 @@ static void test_decided_checks(void **state) {
     kiln_ivalue result = kiln_none();
     m.call->jit = i < 2;
     kiln_call_begin(m.call, NULL);
-    assert_error(kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result), KILN_RAISED,
+    assert_error(kiln_jit_call(m.jit, m.call, m.function, args, 2, &result), KILN_RAISED,
                  "3 is not 2");
   }
   m.call->jit = true;

@@ -21,7 +21,7 @@ static kiln_status *open_parts(model *m, kiln_env *env, life *l) {
   KILN_TRY(kiln_call_create(env, &m->call));
   m->call->jit = true;
   m->call->types = m->unit->types;
-  return kiln_jit_callable(m->jit, m->function, &m->callable);
+  return NULL;
 }
 
 static bool same(kiln_ivalue got, kiln_ivalue want) {
@@ -42,7 +42,7 @@ static kiln_status *live(kiln_env *env, void *arg) {
   for (size_t i = 0; !status && i < sizeof order / sizeof *order; i++) {
     kiln_ivalue result = kiln_none();
     kiln_call_begin(m.call, NULL);
-    status = kiln_jit_call(m.jit, m.call, m.callable, l->inputs[order[i]], 2, &result);
+    status = kiln_jit_call(m.jit, m.call, m.function, l->inputs[order[i]], 2, &result);
     if (!status && !same(result, l->wants[order[i]])) {
       status = KILN_ERROR(KILN_INTERNAL, "call %d gives something else", (int)i);
     }

@@ -121,7 +121,7 @@ static kiln_status *try_call(model *m, const kiln_ivalue *args, bool jit, kiln_i
   *out = kiln_none();
   kiln_call_begin(m->call, NULL);
   m->call->jit = jit;
-  kiln_status *status = kiln_jit_call(m->jit, m->call, m->callable, args, 1, out);
+  kiln_status *status = kiln_jit_call(m->jit, m->call, m->function, args, 1, out);
   m->call->jit = true;
   return status;
 }

@@ -137,7 +137,7 @@ static void faults_come_back_from_threads(void **state) {
   kiln_ivalue_release(result);
   result = kiln_none();
   ((int64_t *)t[1]->storage->data)[123456] = 0;
-  assert_error(kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result), KILN_OP_ERROR,
+  assert_error(kiln_jit_call(m.jit, m.call, m.function, args, 2, &result), KILN_OP_ERROR,
                "ZeroDivisionError");
   for (int k = 0; k < 2; k++) kiln_ivalue_release(args[k]);
   model_close(&m);

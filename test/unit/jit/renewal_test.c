@@ -397,7 +397,7 @@ static void test_memory_runs_out(void **state) {
       kiln_ivalue result = kiln_none();
       (void)kiln_mem_fail_at(m.env->mem, n);
       kiln_call_begin(m.call, NULL);
-      kiln_status *status = kiln_jit_call(m.jit, m.call, m.callable, args, 2, &result);
+      kiln_status *status = kiln_jit_call(m.jit, m.call, m.function, args, 2, &result);
       failed = kiln_mem_fail_at(m.env->mem, 0) >= n;
       if (status) assert_int_equal(kiln_status_code(status), KILN_OUT_OF_MEMORY);
       kiln_status_destroy(status);
@@ -442,7 +442,6 @@ static kiln_executor *open_used_up(model *m) {
   m->env->log.level[KILN_LOG_compile] = 1;
   m->env->log.level[KILN_LOG_profile] = 2;
   assert_ok(kiln_jit_create(m->env, &m->env->flags, m->unit, m->codegen, &m->jit));
-  assert_ok(kiln_jit_callable(m->jit, m->function, &m->callable));
   for (int64_t rows = 4; rows <= 5; rows++) call_shape(m, rows, 8, 3);
   call_shape(m, 6, 8, 1);
   pass_time(m);
@@ -454,7 +453,7 @@ static void call_limited(model *m, int64_t rows) {
   kiln_ivalue args[2] = {make_matrix(m, rows, 8, 0.01), make_matrix(m, rows, 8, -0.02)}, result;
   const kiln_limits limits = {.bytes = 1 << 30};
   kiln_call_begin(m->call, &limits);
-  assert_ok(kiln_jit_call(m->jit, m->call, m->callable, args, 2, &result));
+  assert_ok(kiln_jit_call(m->jit, m->call, m->function, args, 2, &result));
   kiln_ivalue want = call_plain(m, args, 2);
   assert_close(result, want);
   kiln_ivalue_release(want);

@@ -183,7 +183,7 @@ static void test_no_rows_left(void **state) {
       } else {
         kiln_ivalue out = kiln_none();
         kiln_call_begin(m.call, NULL);
-        assert_error(kiln_jit_call(m.jit, m.call, m.callable, &x, 1, &out), KILN_OP_ERROR, "dim 0");
+        assert_error(kiln_jit_call(m.jit, m.call, m.function, &x, 1, &out), KILN_OP_ERROR, "dim 0");
       }
       kiln_ivalue_release(x);
     }
@@ -281,7 +281,7 @@ static void test_cut_mask(void **state) {
                 out = kiln_none();
     kiln_guard_miss miss = {0};
     kiln_call_begin(m.call, NULL);
-    kiln_status *status = kiln_jit_call(m.jit, m.call, m.callable, args, 3, &out);
+    kiln_status *status = kiln_jit_call(m.jit, m.call, m.function, args, 3, &out);
     assert_error(status, KILN_OP_ERROR, "24");
     for (int k = 0; kiln_jit_guard_miss_at(m.jit, k, &miss); k++) continue;
     assert_non_null(strstr(miss.seen, "whose size(1) is not within s1 <= 24"));
@@ -496,7 +496,7 @@ static void test_what_sizes_do_not_allow(void **state) {
         m.call->jit = jit;
         results[jit] = kiln_none();
         kiln_call_begin(m.call, NULL);
-        status[jit] = kiln_jit_call(m.jit, m.call, m.callable, &x, 1, &results[jit]);
+        status[jit] = kiln_jit_call(m.jit, m.call, m.function, &x, 1, &results[jit]);
       }
       failed += status[0] != NULL;
       assert_true(!status[0] == !status[1]);
