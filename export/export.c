@@ -4,12 +4,10 @@
 #include "export/export.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/scope.h"
+#include "base/sink.h"
 #include "export/internal.h"
 
 /* -- The weights' file -- */
@@ -150,56 +148,45 @@ static kiln_status *put_program(kiln__exporter *x, int32_t self) {
 
 /* -- Files -- */
 
-static kiln_status *write_all(int fd, kiln_str bytes) {
-  while (bytes.len > 0) {
-    const ssize_t n = write(fd, bytes.data, bytes.len < 1 << 30 ? bytes.len : 1 << 30);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(n < 0 ? errno : EIO));
-    bytes = kiln_str_make(bytes.data + n, bytes.len - (size_t)n);
-  }
-  return NULL;
-}
-
-static kiln_status *write_weights(const kiln__exporter *x, int fd) {
+/* The body of the weights' file; `arg` is the exporter. */
+static kiln_status *write_weights(const kiln_sink *sink, void *arg) {
   static const char zeros[KILN_AOT_ALIGN];
+  const kiln__exporter *x = arg;
   int64_t at = sizeof x->head;
-  KILN_TRY(write_all(fd, kiln_str_make((const char *)&x->head, sizeof x->head)));
+  KILN_TRY(kiln_sink_put(sink, &x->head, sizeof x->head));
   for (int i = 0; i < x->pieces.count; i++) {
     const kiln__out_bytes *piece = &x->pieces.data[i];
-    KILN_TRY(write_all(fd, kiln_str_make(zeros, (size_t)(piece->at - at))));
-    KILN_TRY(write_all(fd, kiln_str_make(piece->bytes, piece->size)));
+    KILN_TRY(kiln_sink_put(sink, zeros, (size_t)(piece->at - at)));
+    KILN_TRY(kiln_sink_put(sink, piece->bytes, piece->size));
     at = piece->at + (int64_t)piece->size;
   }
-  return write_all(fd, kiln_str_make(zeros, (size_t)(x->weights_end - at)));
+  return kiln_sink_put(sink, zeros, (size_t)(x->weights_end - at));
 }
 
-/* Under another name, which then takes the place of what was there. `bytes` NULL: the weights. */
-static kiln_status *write_file(const kiln__exporter *x, const char *ending, const kiln_str *bytes) {
+/* `arg` is a kiln_str. */
+static kiln_status *write_text(const kiln_sink *sink, void *arg) {
+  const kiln_str *text = arg;
+  return kiln_sink_put(sink, text->data, text->len);
+}
+
+static kiln_status *write_file(const kiln__exporter *x, const char *ending,
+                               kiln_status *(*body)(const kiln_sink *sink, void *arg), void *arg) {
   const char *path =
       kiln_arena_printf(x->arena, "%s/%s.%s", x->request->folder, x->request->name, ending);
-  const char *other = kiln_arena_printf(x->arena, "%s.%ld.tmp", path, (long)getpid());
-  const int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", other, strerror(errno));
-  kiln_status *status = bytes ? write_all(fd, *bytes) : write_weights(x, fd);
-  if (close(fd) != 0 && !status) status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
-  if (!status && rename(other, path) != 0)
-    status = KILN_ERROR(KILN_INVALID_FILE, "%s", strerror(errno));
-  if (!status) return NULL;
-  unlink(other);
-  return kiln_status_note(status, "while %s was written", path);
+  return kiln_file_write(x->request->jit->env.mem, path, body, arg);
 }
 
-static kiln_status *write_files(const kiln__exporter *x) {
+static kiln_status *write_files(kiln__exporter *x) {
   const char *folder = x->request->folder;
   const char *symbol = kiln_arena_printf(x->arena, "%s_program", x->request->name);
-  const kiln_str header = kiln__export_header(x);
-  const kiln_str object =
+  kiln_str header = kiln__export_header(x);
+  kiln_str object =
       kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program));
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", folder, strerror(errno));
-  KILN_TRY(write_file(x, "weights", NULL));
-  KILN_TRY(write_file(x, "o", &object));
-  return write_file(x, "h", &header);
+  KILN_TRY(write_file(x, "weights", write_weights, x));
+  KILN_TRY(write_file(x, "o", write_text, &object));
+  return write_file(x, "h", write_text, &header);
 }
 
 /* -- All of it -- */

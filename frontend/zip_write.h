@@ -3,8 +3,8 @@
  * both headers; the end has the zip64 form too. The bytes depend on the entries alone. */
 #pragma once
 
-#include "base/str.h"
-#include "frontend/sink.h"
+#include "base/arena.h"
+#include "base/sink.h"
 
 typedef struct kiln_zip_writer kiln_zip_writer;
 

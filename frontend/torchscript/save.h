@@ -11,7 +11,7 @@
  * id. Reference: torch/csrc/jit/serialization/{export_module,pickler}.cpp. */
 #pragma once
 
-#include "frontend/sink.h"
+#include "base/sink.h"
 #include "frontend/torchscript/torchscript.h"
 
 typedef struct kiln_torchscript_save_options {

@@ -1,6 +1,6 @@
 /* sink.c: files that are written whole or not at all: a temporary file beside the place, synced,
  * then renamed. */
-#include "frontend/sink.h"
+#include "base/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

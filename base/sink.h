@@ -1,7 +1,7 @@
 /* sink.h: output sinks: a file that appears whole or not at all, or a function. */
 #pragma once
 
-#include "base/base.h"
+#include "base/mem.h"
 
 typedef struct kiln_sink {
   void *user;
