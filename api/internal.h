@@ -16,7 +16,6 @@
 #include "jit/jit.h"
 #include "runtime/binding.h"
 
-struct kiln_codegen;
 struct kiln_workers;
 
 struct kiln_context {
@@ -193,13 +192,13 @@ kiln_status *kiln__call_check(const kiln_model *model, const char *method,
                               kiln_value *const *arguments, int argument_count,
                               const kiln_call_options *given, kiln__method **out_method,
                               kiln_call_options *out_options) KILN_MUST_USE;
-/* Outputs that the host alone has: a bit each. */
 /* Something was made for the model: what all models have stays within the flag jit_memory, now, or
  * with compile=async by a job. */
 void kiln__context_made(kiln_model *model);
 /* The jobs that do it come and go with the context. */
 void kiln__context_enter_jobs(kiln_context *context);
 void kiln__context_leave_jobs(kiln_context *context);
+/* Outputs that the host alone has: a bit each. */
 uint64_t kiln__outputs_alone(const kiln_call_options *options);
 /* `alone` of the outputs were the host's when it asked, and `waited_ns` of the call's time is over;
  * *out_result is NULL before. */

@@ -339,17 +339,17 @@ const char *kiln__jit_site(kiln_jit *jit, const char *site);
 
 /* Counts of the generation that is now, under the lock: all that may go with it. */
 void kiln__jit_count(kiln_jit *jit, kiln_counters *out_counters);
-/* -- keep_profiles.c -- */
-
-/* Profiles of the generation that is now stay with the jit; under the lock. */
-kiln_status *kiln__jit_keep_profiles(kiln_jit *jit) KILN_MUST_USE;
-
 /* The root that serves calls of other flags than `root`, made if there is none; NULL: there are
  * enough of them. */
 kiln_status *kiln__jit_other(kiln_executor *root, kiln_executor **out_other);
 void kiln__jit_give_lock(void *jit);
 /* Whether a place has warned; in a scope, for as long as the jit lives. */
 bool *kiln__jit_warned(kiln_jit *jit, const kiln_source_range *range);
+
+/* -- keep_profiles.c -- */
+
+/* Profiles of the generation that is now stay with the jit; under the lock. */
+kiln_status *kiln__jit_keep_profiles(kiln_jit *jit) KILN_MUST_USE;
 
 /* -- dump_files.c -- */
 

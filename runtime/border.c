@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/kernel_abi.h"
+
 /* Elements of all images. */
 static bool count_all(const int64_t *sizes, const int64_t *strides, int64_t *out_count) {
   return kiln_checked_mul_i64(sizes[0], strides[0], out_count);

@@ -6,7 +6,6 @@
  * 1) of these. Behind them are bytes that kernels may read (KILN_KERNEL_PACK_BEHIND). */
 #pragma once
 
-#include "runtime/kernel_abi.h"
 #include "runtime/tensor.h"
 
 /* Of 4 sizes; the strides are those of such memory (kiln_physical_strides). The zeros are there,

@@ -112,13 +112,15 @@ void kiln_dims_assume_at(kiln_dims *dims, int index, kiln_dim_order order);
 void kiln_dims_forget(kiln_dims *dims, int count);
 int kiln_dims_assumed(const kiln_dims *dims);
 kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index);
-/* Whether less <= more is proved. Who listens (NULL: nobody does from then on) gets what is not. */
+/* What was asked of proofs in vain. */
 typedef struct kiln_dim_wishes {
   int count;
   kiln_dim_order all[KILN_DIMS_ASSUMED];
 } kiln_dim_wishes;
-/* `needed`: of kiln_dims_prove; `liked`: of kiln_dims_like, which others may need. */
+/* Who listens gets what is not proved; NULL: nobody does from then on. `needed`: of
+ * kiln_dims_prove; `liked`: of kiln_dims_like, which others may need. */
 void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *needed, kiln_dim_wishes *liked);
+/* Whether less <= more is proved. */
 bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more);
 void kiln_dims_like(kiln_dims *dims, kiln_sum less, kiln_sum more);
 /* The symbols below 64 that stand in it, a bit each. */

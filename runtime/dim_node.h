@@ -1,7 +1,6 @@
 /* dim_node.h: how a table of dimensions keeps its expressions (of dim.c and dim_proof.c). */
 #pragma once
 
-#include "base/map.h"
 #include "runtime/dim.h"
 
 typedef struct kiln__dim_node {

@@ -14,8 +14,8 @@ typedef enum kiln_dtype_category {
 } kiln_dtype_category;
 
 bool kiln_dtype_is_valid(int64_t number);
-/* kiln_dtype_size for a dtype that is known to be valid, inlined. */
 extern const uint8_t kiln__dtype_sizes[32];
+/* kiln_dtype_size for a dtype that is known to be valid, inlined. */
 static inline size_t kiln_dtype_bytes(kiln_dtype dtype) {
   return kiln__dtype_sizes[(unsigned)dtype & 31];
 }

@@ -5,8 +5,6 @@
  * order: the result's in front, in its order, then those that are summed. */
 #pragma once
 
-#include "base/status.h"
-#include "base/str.h"
 #include "runtime/type.h"
 
 enum { KILN_EINSUM_OPERANDS = 32 };

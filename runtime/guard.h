@@ -20,10 +20,6 @@ typedef struct kiln_guard_entry {
   kiln_dim *dims;  /* sizes[rank] then strides[rank]; in the plan's arena */
 } kiln_guard_entry;
 
-/* Of a guard for many sizes. A symbol is bound by the size where it stands first, and is what sizes
- * of symbols may be: 2 or more, of n0 1 or more. Every other dimension that is no number must be
- * what its expression makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0
- * and s1 are sizes of x; x's first stride must be s1, and y's size s0. */
 enum { KILN_GUARD_SYMBOLS = 64, KILN_GUARD_ROOM = 512 };
 typedef struct kiln_guard_place {
   int entry, dim; /* in its `dims` */
@@ -33,6 +29,10 @@ typedef struct kiln_guard_order {
   kiln_guard_place place; /* where its first symbol is bound */
   const char *words;      /* "s0 <= 64" */
 } kiln_guard_order;
+/* Of a guard for many sizes. A symbol is bound by the size where it stands first, and is what sizes
+ * of symbols may be: 2 or more, of n0 1 or more. Every other dimension that is no number must be
+ * what its expression makes of the symbols. x of [s0, s1] with strides [s1, 1] and y of [s0]: s0
+ * and s1 are sizes of x; x's first stride must be s1, and y's size s0. */
 typedef struct kiln_guard_symbols {
   int symbol_count;             /* at most KILN_GUARD_SYMBOLS */
   uint64_t from_one;            /* of them: a bit for each that may be 1 */

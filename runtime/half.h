@@ -40,7 +40,7 @@ static inline float kiln_bf16_to_float(uint16_t h) {
 static inline uint16_t kiln_float_to_bf16(float f) {
   uint32_t bits = kiln_float_bits(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
-  return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
 /* A small float with `exp` exponent and `man` mantissa bits, IEEE-like, to float. Exact. */
@@ -50,13 +50,13 @@ static inline float kiln_small_to_float(uint32_t h, int exp, int man) {
   int bias = (1 << (exp - 1)) - 1;
   uint32_t e = bits >> man, m = bits & ((1u << man) - 1);
   if (e == (1u << exp) - 1) { /* infinity, NaN */
-    return kiln_float_from_bits(sign | 0x7f800000u | (m << (23 - man)) | (m ? 0x400000u : 0));
+    return kiln_float_from_bits(sign | 0x7f800000u | m << (23 - man) | (m ? 0x400000u : 0));
   }
   if (e == 0) { /* zero, subnormal: m * 2^(1 - bias - man), exact in float */
     float scale = kiln_float_from_bits((uint32_t)(127 + 1 - bias - man) << 23);
     return kiln_float_from_bits(sign | kiln_float_bits((float)m * scale));
   }
-  return kiln_float_from_bits(sign | ((e + 127 - (uint32_t)bias) << 23) | (m << (23 - man)));
+  return kiln_float_from_bits(sign | (e + 127 - (uint32_t)bias) << 23 | m << (23 - man));
 }
 
 /* |f| as bits of the small float, rounded to nearest even; the result may carry into the exponent
@@ -87,8 +87,7 @@ static inline float kiln_half_to_float(uint16_t h) {
 }
 /* A sum with 0.5, whose last place is that of the subnormals, rounds to them. */
 static inline uint16_t kiln_float_to_half(float f) {
-  const uint32_t sign = (kiln_float_bits(f) >> 16) & 0x8000u,
-                 bits = kiln_float_bits(f) & 0x7fffffffu;
+  const uint32_t sign = kiln_float_bits(f) >> 16 & 0x8000u, bits = kiln_float_bits(f) & 0x7fffffffu;
   const uint32_t normal = (bits - (112u << 23) + 0xfffu + (bits >> 13 & 1)) >> 13;
   const uint32_t small = kiln_float_bits(kiln_float_from_bits(bits) + 0.5f) - 0x3f000000u;
   const uint32_t great = bits > 0x7f800000u ? 0x7e00u : 0x7c00u; /* from 65536 on */
@@ -97,7 +96,7 @@ static inline uint16_t kiln_float_to_half(float f) {
 
 static inline float kiln_f8e5m2_to_float(uint8_t h) { return kiln_small_to_float(h, 5, 2); }
 static inline uint8_t kiln_float_to_f8e5m2(float f) {
-  uint32_t bits = kiln_float_bits(f), sign = (bits >> 24) & 0x80u;
+  uint32_t bits = kiln_float_bits(f), sign = bits >> 24 & 0x80u;
   bits &= 0x7fffffffu;
   if (bits > 0x7f800000u) return (uint8_t)(sign | 0x7f);
   if (bits >= 0x47800000u) return (uint8_t)(sign | 0x7c);
@@ -106,7 +105,7 @@ static inline uint8_t kiln_float_to_f8e5m2(float f) {
 
 /* e4m3fn: no infinity; only 0x7f is NaN, so the top exponent holds numbers up to 448. */
 static inline float kiln_f8e4m3_to_float(uint8_t h) {
-  if ((h & 0x7f) == 0x7f) return kiln_float_from_bits(0x7fc00000u | ((uint32_t)(h & 0x80) << 24));
+  if ((h & 0x7f) == 0x7f) return kiln_float_from_bits(0x7fc00000u | (uint32_t)(h & 0x80) << 24);
   if ((h & 0x78) == 0x78) { /* 256 + 32 m */
     float f = 256.0f + 32.0f * (float)(h & 7);
     return h & 0x80 ? -f : f;
@@ -114,7 +113,7 @@ static inline float kiln_f8e4m3_to_float(uint8_t h) {
   return kiln_small_to_float(h, 4, 3);
 }
 static inline uint8_t kiln_float_to_f8e4m3(float f) {
-  uint32_t bits = kiln_float_bits(f), sign = (bits >> 24) & 0x80u;
+  uint32_t bits = kiln_float_bits(f), sign = bits >> 24 & 0x80u;
   bits &= 0x7fffffffu;
   if (bits > 0x7f800000u) return (uint8_t)(sign | 0x7f);
   if (bits >= 0x43e80000u) return (uint8_t)(sign | 0x7e); /* 464 and above, infinity */

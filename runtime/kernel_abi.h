@@ -46,9 +46,10 @@ _Static_assert(offsetof(kiln_kernel_args, fault) == 40, "version 4");
 _Static_assert(sizeof(kiln_kernel_args) == 48 && sizeof(kiln_kernel_scalar) == 8, "version 4");
 #endif
 
+enum { KILN_KERNEL_AXES = 3 };
+
 /* A box of a kernel's grid: iterations [begin, end) of each axis. A kernel reads the axes that it
  * has; of another one, whose extent is 1, the box holds the iteration 0. */
-enum { KILN_KERNEL_AXES = 3 };
 typedef struct kiln_kernel_box {
   int64_t begin[KILN_KERNEL_AXES], end[KILN_KERNEL_AXES];
 } kiln_kernel_box;
@@ -81,6 +82,13 @@ enum {
 
 enum { KILN_KERNEL_DONORS = 4 };
 
+typedef enum kiln_transform {
+  KILN_TRANSFORM_NONE,
+  KILN_TRANSFORM_WINOGRAD, /* heavy/winograd.h: sizes and strides of outputs, channels, taps */
+  KILN_TRANSFORM_BLOCKED,  /* heavy/blocked.h: of outputs and the depth; sizes[2] is a slice */
+} kiln_transform;
+enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
+
 /* An input that the kernel wants in another order, which whoever calls it makes: with 2 loops, of 3
  * and 5 iterations, one of them outside of the panels, and 100 columns in panels of 48, element
  * [a][p][b][c] of the copy, (3, 3, 5, 48), is the input's element at offset + a * strides[0] + b *
@@ -96,12 +104,6 @@ enum { KILN_KERNEL_DONORS = 4 };
  *
  * Sizes that are known when it is called alone are those of the tensor: loop i goes over its
  * dimension dims[i], columns over dims[rank]. */
-typedef enum kiln_transform {
-  KILN_TRANSFORM_NONE,
-  KILN_TRANSFORM_WINOGRAD, /* heavy/winograd.h: sizes and strides of outputs, channels, taps */
-  KILN_TRANSFORM_BLOCKED,  /* heavy/blocked.h: of outputs and the depth; sizes[2] is a slice */
-} kiln_transform;
-enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
 typedef struct kiln_kernel_pack {
   int input;
   int item_size;   /* bytes */

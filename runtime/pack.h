@@ -8,7 +8,6 @@
  * as long as nobody has written since. */
 #pragma once
 
-#include "base/env.h"
 #include "runtime/call.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/recall.h"
@@ -59,8 +58,8 @@ typedef struct kiln_packer {
   void (*ask)(struct kiln_packer *self, kiln_pack_store *store, const kiln_kernel_pack *pack,
               const kiln_tensor *t);
 } kiln_packer;
-/* Makes a copy in the store, or finds it there; whoever holds it gives it back. */
 typedef struct kiln__packed kiln__packed;
+/* Makes a copy in the store, or finds it there; whoever holds it gives it back. */
 kiln_status *kiln_pack_store_add(kiln_call *call, kiln_pack_store *store,
                                  const kiln_kernel_pack *pack, kiln_tensor *t,
                                  kiln__packed **out_held) KILN_MUST_USE;

@@ -108,7 +108,6 @@ typedef struct kiln_callable {
 
 enum { KILN_GROUP_DIMS = 512 };
 
-/* A fused kernel and how to call it. Filled by jit from codegen's kernel. */
 typedef struct kiln_group_output {
   kiln_dtype dtype;
   int rank;
@@ -142,6 +141,7 @@ typedef struct kiln_group_heavy {
   kiln_pack_slot *slots;  /* keep it, one of each form */
 } kiln_group_heavy;
 
+/* A fused kernel and how to call it. Filled by jit from codegen's kernel. */
 typedef struct kiln_group {
   const char *name; /* "TensorExprGroup_0" */
   const kiln_device *device;

@@ -79,14 +79,14 @@ void kiln_physical_order(kiln_physical physical, int rank, int *out_order);
 /* Strides of a tensor that lies so. */
 void kiln_physical_strides(kiln_physical physical, int rank, const int64_t *sizes,
                            int64_t *out_strides);
-
 /* The same of symbols, which are of that table. */
 void kiln_physical_dims(kiln_dims *dims, kiln_physical physical, int rank, const kiln_dim *sizes,
                         kiln_dim *out_strides);
 
+enum { KILN_MAX_RANK = 64 };
+
 /* What is known of a tensor. Unknown dtype is KILN_DTYPE_NONE, unknown rank -1. Flags: -1 unknown,
  * 0, 1. */
-enum { KILN_MAX_RANK = 64 };
 typedef struct kiln_tensor_detail {
   int16_t dtype; /* kiln_dtype */
   int8_t rank;
@@ -117,8 +117,6 @@ typedef struct kiln_class_attribute {
   bool is_set; /* by code of its class */
 } kiln_class_attribute;
 
-/* Classes, interfaces and enums are nominal: made once, then filled in by the frontend. What only
- * the IR knows (methods, constants' values) hangs on `ir`, opaque here. */
 /* A question of subtyping that led to others: the pairs of class and interface under way. */
 typedef struct kiln_subtype_pair {
   const kiln_type *sub, *interface;
@@ -129,6 +127,8 @@ typedef struct kiln_subtype_walk {
   int depth, steps;
 } kiln_subtype_walk;
 
+/* Classes, interfaces and enums are nominal: made once, then filled in by the frontend. What only
+ * the IR knows (methods, constants' values) hangs on `ir`, opaque here. */
 typedef struct kiln_class_info {
   kiln_str qualname; /* "__torch__.m.Linear" */
   bool is_module, is_interface;

@@ -90,12 +90,12 @@ typedef struct kiln_tuple {
   kiln_ivalue items[];
 } kiln_tuple;
 
-/* Insertion-ordered; keys are int, float, bool, str, complex, device or tensor (by identity). */
 typedef struct kiln_dict_entry {
   uint64_t hash;
   kiln_ivalue key, value; /* a removed entry has live == false */
   bool live;
 } kiln_dict_entry;
+/* Insertion-ordered; keys are int, float, bool, str, complex, device or tensor (by identity). */
 typedef struct kiln_dict {
   kiln_box box;
   const kiln_type *key_type, *value_type; /* NULL: not known yet */
