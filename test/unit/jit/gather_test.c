@@ -264,8 +264,8 @@ static void test_sizes_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_embedding), cmocka_unit_test(test_places), cmocka_unit_test(test_index),
-      cmocka_unit_test(test_several), cmocka_unit_test(test_all_are_seen),
-      cmocka_unit_test(test_sizes_alone)};
+      cmocka_unit_test(test_embedding),    cmocka_unit_test(test_places),
+      cmocka_unit_test(test_index),        cmocka_unit_test(test_several),
+      cmocka_unit_test(test_all_are_seen), cmocka_unit_test(test_sizes_alone)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
