@@ -31,16 +31,12 @@ static void note_event(void *user, const char *line) {
 }
 
 static host open_host(const char *compile, const char *most) {
-  kiln_options *options = NULL;
-  host h = {0};
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "codegen", "eval"));
-  assert_ok(kiln_options_set(options, "compile", compile));
-  assert_ok(kiln_options_set(options, "compile_after", "0"));
-  assert_ok(kiln_options_set(options, "jit_memory", most));
-  assert_ok(kiln_context_create(options, &h.context));
-  kiln_options_destroy(options);
+  const setting settings[] = {{"codegen", "eval"},
+                              {"compile", compile},
+                              {"compile_after", "0"},
+                              {"jit_memory", most},
+                              {NULL, NULL}};
+  host h = {.context = context_of(settings)};
   assert_ok(kiln_context_set_events(h.context, note_event, NULL));
   events[0] = '\0';
   for (int i = 0; i < MODELS; i++) {

@@ -8,18 +8,27 @@
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"
 
-/* With one setting, or `name` NULL; the environment is not read. Calls compile on their thread, so
- * that what they find does not depend on time. */
-static inline kiln_context *context_with(const char *name, const char *value) {
+typedef struct setting {
+  const char *name, *value; /* NULL: left as it is */
+} setting;
+
+/* The settings end with an empty one; the environment is not read. */
+static inline kiln_context *context_of(const setting *settings) {
   kiln_options *options = NULL;
   kiln_context *made = NULL;
   assert_ok(kiln_options_create(&options));
   kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "compile", "sync"));
-  if (name) assert_ok(kiln_options_set(options, name, value));
+  for (const setting *s = settings; s->name; s++)
+    if (s->value) assert_ok(kiln_options_set(options, s->name, s->value));
   assert_ok(kiln_context_create(options, &made));
   kiln_options_destroy(options);
   return made;
+}
+
+/* With one setting, or `name` NULL. Calls compile on their thread, so that what they find does not
+ * depend on time. */
+static inline kiln_context *context_with(const char *name, const char *value) {
+  return context_of((const setting[]){{"compile", "sync"}, {name, value}, {NULL, NULL}});
 }
 
 /* A loaded model, one instance of it, and their context. */

@@ -399,14 +399,9 @@ static void fill(kiln_value *operands[4], int64_t n) {
 
 static int set_up(void **state) {
   (void)state;
-  kiln_options *options = NULL;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "jit", "off"));
-  assert_ok(kiln_options_set(options, "memory_plan", "off")); /* equal calls would make one */
-  assert_ok(kiln_options_set(options, "threads", "1"));
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
+  /* With a plan of memory equal calls would make one. */
+  context = context_of(
+      (const setting[]){{"jit", "off"}, {"memory_plan", "off"}, {"threads", "1"}, {NULL, NULL}});
   assert_ok(kiln_cancel_create(&cancel));
   fill(small, SMALL);
   fill(large, LARGE);

@@ -16,17 +16,11 @@ enum { COLUMNS = 8 };
 /* -- Subjects -- */
 
 static kiln_context *process_context(const char *name, const char *value) {
-  kiln_options *options = NULL;
-  kiln_context *context = NULL;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "compile", "sync"));
-  assert_ok(kiln_options_set(options, "compile_process", "on"));
-  assert_ok(kiln_options_set(options, "max_group_size", "1000"));
-  if (name) assert_ok(kiln_options_set(options, name, value));
-  assert_ok(kiln_context_create(options, &context));
-  kiln_options_destroy(options);
-  return context;
+  return context_of((const setting[]){{"compile", "sync"},
+                                      {"compile_process", "on"},
+                                      {"max_group_size", "1000"},
+                                      {name, value},
+                                      {NULL, NULL}});
 }
 
 static void make_model(subject *s, const char *text, size_t size) {

@@ -15,15 +15,9 @@ static const char *const weights[] = {"window", "start", "back", "bias"};
 enum { WEIGHTS = 4 };
 
 static subject open_async(void) {
-  kiln_options *options = NULL;
-  subject s = {0};
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "compile", "async"));
-  assert_ok(kiln_options_set(options, "compile_after", "0"));
-  assert_ok(kiln_options_set(options, "max_stall_us", "1000000"));
-  assert_ok(kiln_context_create(options, &s.context));
-  kiln_options_destroy(options);
+  const setting settings[] = {
+      {"compile", "async"}, {"compile_after", "0"}, {"max_stall_us", "1000000"}, {NULL, NULL}};
+  subject s = {.context = context_of(settings)};
   load_subject(&s, CASE "model.pt");
   return s;
 }

@@ -77,22 +77,8 @@ static const view_case cases[] = {
     {SHAPED("1, -1, 6") MAKES("aten::channel_shuffle(%q, %i2)"), true},
 };
 
-static const char *const modes[][3] = {{"codegen", "eval", "STATIC,12"},
-                                       {"codegen", "llvm", "STATIC,12"},
-                                       {"codegen", "eval", "STATIC,1;DYNAMIC,10"}};
-
-static kiln_context *open_context(const char *name, const char *value, const char *strategy) {
-  kiln_options *options = NULL;
-  kiln_context *made = NULL;
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, name, value));
-  assert_ok(kiln_options_set(options, "compile", "sync"));
-  if (strategy) assert_ok(kiln_options_set(options, "fusion_strategy", strategy));
-  assert_ok(kiln_context_create(options, &made));
-  kiln_options_destroy(options);
-  return made;
-}
+static const char *const modes[][2] = {
+    {"eval", "STATIC,12"}, {"llvm", "STATIC,12"}, {"eval", "STATIC,1;DYNAMIC,10"}};
 
 static kiln_model *make(kiln_context *context, const view_case *c) {
   char text[2048];
@@ -200,8 +186,11 @@ static void check_case(kiln_context *plain, kiln_context *jit, const view_case *
 }
 
 static void check_mode(int mode) {
-  kiln_context *plain = open_context("jit", "off", NULL);
-  kiln_context *jit = open_context(modes[mode][0], modes[mode][1], modes[mode][2]);
+  const setting settings[] = {{"codegen", modes[mode][0]},
+                              {"fusion_strategy", modes[mode][1]},
+                              {"compile", "sync"},
+                              {NULL, NULL}};
+  kiln_context *plain = context_with("jit", "off"), *jit = context_of(settings);
   const int count = mode == 1 ? 1 : (int)(sizeof dtypes / sizeof *dtypes); /* LLVM takes its time */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     for (int d = 0; d < count; d++) {

@@ -30,18 +30,14 @@ static int remove_folder(void **state) {
 static const char *compile_after = "0";
 
 static subject open_with(const char *compile, const char *profile) {
-  kiln_options *options = NULL;
-  subject s = {0};
-  assert_ok(kiln_options_create(&options));
-  kiln_options_ignore_environment(options);
-  assert_ok(kiln_options_set(options, "codegen", "eval"));
-  assert_ok(kiln_options_set(options, "log", "warn=0"));
-  assert_ok(kiln_options_set(options, "compile", compile));
-  assert_ok(kiln_options_set(options, "max_stall_us", "1000000"));
-  assert_ok(kiln_options_set(options, "compile_after", compile_after));
-  if (profile) assert_ok(kiln_options_set(options, "profile", profile));
-  assert_ok(kiln_context_create(options, &s.context));
-  kiln_options_destroy(options);
+  const setting settings[] = {{"codegen", "eval"},
+                              {"log", "warn=0"},
+                              {"compile", compile},
+                              {"max_stall_us", "1000000"},
+                              {"compile_after", compile_after},
+                              {"profile", profile},
+                              {NULL, NULL}};
+  subject s = {.context = context_of(settings)};
   load_subject(&s, CASE "model.pt");
   return s;
 }
