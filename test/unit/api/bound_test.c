@@ -72,11 +72,11 @@ static void run(const world *w, const char *method, float shift, int outputs) {
 }
 
 static void run_pair(const world *w, float shift, bool flip) {
-  kiln_value *args[2] = {input(w, shift)}, *result = NULL, *item = NULL;
+  kiln_value *args[2] = {input(w, shift)}, *result = NULL;
   assert_ok(kiln_value_bool(w->s.context, flip, &args[1]));
   assert_ok(call(w, "pair", args, 2, 2, &result));
   for (int i = 0; i < 2; i++) {
-    assert_ok(kiln_value_item(result, i, &item));
+    kiln_value *item = item_of(result, i);
     assert_ptr_equal(kiln_value_data(item), w->memory[i]);
     kiln_value_destroy(item);
   }
@@ -175,7 +175,7 @@ static void an_input_may_be_the_output(void **state) {
 
 static void others_are_copied(void **state) {
   world w;
-  kiln_value *x, *result = NULL, *item = NULL;
+  kiln_value *x, *result = NULL;
   (void)state;
   open_world(&w, "on");
   x = input(&w, 0);
@@ -183,10 +183,9 @@ static void others_are_copied(void **state) {
     assert_ok(call(&w, "listed", &x, 1, 2, &result));
     assert_affine(&w, 0, 0);
     for (int i = 0; i < COUNT; i++) assert_true(w.memory[1][i] == w.x[i] + 3);
-    assert_ok(kiln_value_item(result, 0, &item));
+    kiln_value *item = take_first(result);
     assert_ptr_not_equal(kiln_value_data(item), w.memory[0]);
     kiln_value_destroy(item);
-    kiln_value_destroy(result);
   }
   assert_error(call(&w, "part", &x, 1, 1, &result), KILN_INVALID_ARGUMENT, "output 0");
   assert_null(result);

@@ -1,6 +1,5 @@
 /* budget_threads_test.c: what was made for models goes, by kiln_context_trim and by the option
  * jit_memory, and is made anew: between calls and beside them. */
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +10,9 @@
 #include "test/unit/api/fixture.h"
 
 #define CASE TEST_DATA "/own/mlp/"
-enum { MODELS = 3, FLOATS = 512 };
+#define INPUTS CASE "inputs_0.pt"
+#define WANTED CASE "expected_0.pt"
+enum { MODELS = 3 };
 
 typedef struct host {
   kiln_context *context;
@@ -54,42 +55,22 @@ static void close_host(host *h) {
   kiln_context_release(h->context);
 }
 
-static kiln_counters counters(const host *h, int model) {
-  kiln_counters c;
-  kiln_model_counters(h->models[model], &c);
-  return c;
-}
-
-static kiln_value *read_value(const host *h, const char *name) {
-  char file[256];
-  kiln_value *value;
-  snprintf(file, sizeof file, CASE "%s_0.pt", name);
-  assert_ok(kiln_value_read(h->context, file, &value));
-  return value;
-}
+static kiln_counters counters(const host *h, int model) { return counters_of(h->models[model]); }
 
 /* A status of none or of lack of memory; else the answer is the recorded one. */
 static kiln_status *call_with(const host *h, int model, const kiln_value *inputs,
                               const kiln_value *want) {
   kiln_value *x = NULL, *got = NULL;
-  float a[FLOATS], b[FLOATS];
-  size_t bytes = sizeof *a;
   kiln_status *status = kiln_value_item(inputs, 0, &x);
   if (!status) status = kiln_instance_call(h->instances[model], "forward", &x, 1, NULL, &got);
   kiln_value_destroy(x);
-  if (status) return status;
-  for (int i = 0; i < kiln_value_rank(want); i++) bytes *= (size_t)kiln_value_sizes(want)[i];
-  assert_true(bytes <= sizeof a);
-  status = kiln_value_copy_data(got, a, bytes);
-  if (!status) status = kiln_value_copy_data(want, b, bytes);
-  for (size_t i = 0; !status && i < bytes / sizeof *a; i++)
-    assert_true(fabsf(a[i] - b[i]) <= 1e-5f + 1e-4f * fabsf(b[i]));
+  if (!status) assert_close(got, want, 1e-4f, 1e-5f);
   kiln_value_destroy(got);
   return status;
 }
 
 static void call(const host *h, int model, int times) {
-  kiln_value *inputs = read_value(h, "inputs"), *want = read_value(h, "expected");
+  kiln_value *inputs = read_recorded(h->context, INPUTS), *want = read_recorded(h->context, WANTED);
   for (int i = 0; i < times; i++) assert_ok(call_with(h, model, inputs, want));
   kiln_value_destroy(want);
   kiln_value_destroy(inputs);
@@ -198,7 +179,7 @@ static void the_option_bounds_it(void **state) {
 static void without_memory_all_stays(void **state) {
   (void)state;
   host h = open_host("sync", "0");
-  kiln_value *inputs = read_value(&h, "inputs"), *want = read_value(&h, "expected");
+  kiln_value *inputs = read_recorded(h.context, INPUTS), *want = read_recorded(h.context, WANTED);
   bool failed = true;
   for (uint64_t n = 1; failed; n++) {
     warm(&h, 0);
@@ -228,7 +209,8 @@ typedef struct caller {
 
 static void *call_all(void *data) {
   const caller *c = data;
-  kiln_value *inputs = read_value(c->h, "inputs"), *want = read_value(c->h, "expected");
+  kiln_value *inputs = read_recorded(c->h->context, INPUTS);
+  kiln_value *want = read_recorded(c->h->context, WANTED);
   for (int i = 0; i < 300 || !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); i++)
     assert_ok(call_with(c->h, (c->first + i / 20) % MODELS, inputs, want));
   kiln_value_destroy(want);

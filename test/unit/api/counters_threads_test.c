@@ -22,23 +22,16 @@ static void *run(void *arg) {
   for (int i = 0; i < CALLS; i++) call_once(arg);
   return NULL;
 }
-static kiln_counters counters_of(const kiln_model *model) {
-  kiln_counters c;
-  kiln_model_counters(model, &c);
-  return c;
-}
 
 /* Half of the threads share an instance, the others have one each; each of these ends with it. */
 static void test_threads_count_all(void **state) {
   kiln_model *model = NULL;
-  kiln_value *inputs = NULL;
   pthread_t threads[THREADS];
   runner runners[THREADS], first = {0};
   (void)state;
   assert_ok(kiln_model_load(context, TEST_DATA "/own/mlp/model.pt", NULL, &model));
   assert_ok(kiln_instance_create(model, &first.instance));
-  assert_ok(kiln_value_read(context, TEST_DATA "/own/mlp/inputs_0.pt", &inputs));
-  assert_ok(kiln_value_item(inputs, 0, &first.argument));
+  first.argument = take_first(read_recorded(context, TEST_DATA "/own/mlp/inputs_0.pt"));
   for (int i = 0; i < 5; i++) call_once(&first);
   assert_int_equal(first.fine, 5);
   const kiln_counters warm = counters_of(model);
@@ -65,7 +58,6 @@ static void test_threads_count_all(void **state) {
   assert_int_equal(all.guard_hits - one.guard_hits, hits * THREADS * CALLS);
   assert_int_equal(all.guard_misses, one.guard_misses);
   kiln_value_destroy(first.argument);
-  kiln_value_destroy(inputs);
   kiln_instance_release(first.instance);
   kiln_model_release(model);
 }

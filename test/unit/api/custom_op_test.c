@@ -435,13 +435,11 @@ static void test_memory(void **state) {
   (void)state;
   open_subject(&h, "off", counts);
   for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-    kiln_value *tuple = read_value(&h, methods[i], "_in.pt");
-    sweeping s = {.h = &h, .method = methods[i], .count = kiln_value_count(tuple)};
-    for (int k = 0; k < s.count; k++) s.args[k] = item(tuple, k);
+    sweeping s = {.h = &h, .method = methods[i]};
+    s.count = take_items(read_recorded(h.context, DATA "%s_in.pt", methods[i]), s.args, 2);
     assert_ok(call_once(NULL, &s)); /* the method's plan is made by the first call */
     sweep__run(h.context->env->mem, call_once, &s, true);
-    for (int k = 0; k < s.count; k++) kiln_value_destroy(s.args[k]);
-    kiln_value_destroy(tuple);
+    destroy_values(s.args, s.count);
   }
   close_subject(&h);
 }

@@ -100,12 +100,6 @@ static void numbers_and_strings_that_decide_are_constants(void **state) {
   kiln_model_release(model);
 }
 
-static kiln_counters counters_of(const kiln_model *model) {
-  kiln_counters c;
-  kiln_model_counters(model, &c);
-  return c;
-}
-
 static bool is_refused(kiln_model *model, const char *reason) {
   kiln_debug_refusal_info r;
   kiln_status *status = NULL;

@@ -91,8 +91,7 @@ static void writers_run_in_order(void **state) {
       assert_ok(call(&s, "in_order", 0, 6, NULL, &value));
       assert_int_equal(kiln_value_count(value), 12);
       for (int i = 0; i < 12; i++) {
-        kiln_value *item = NULL;
-        assert_ok(kiln_value_item(value, i, &item));
+        kiln_value *item = item_of(value, i);
         assert_int_equal(kiln_value_as_int(item), i % 2 ? -(i / 2) : i / 2);
         kiln_value_destroy(item);
       }

@@ -23,13 +23,10 @@ static double metric(kiln_context *context, const char *name) {
 }
 
 static void call(const subject *s) {
-  kiln_value *inputs = NULL, *x = NULL, *result = NULL;
-  assert_ok(kiln_value_read(s->context, CASE "inputs_0.pt", &inputs));
-  assert_ok(kiln_value_item(inputs, 0, &x));
+  kiln_value *x = take_first(read_recorded(s->context, CASE "inputs_0.pt")), *result = NULL;
   assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &result));
   kiln_value_destroy(result);
   kiln_value_destroy(x);
-  kiln_value_destroy(inputs);
 }
 
 static void all_models_are_told(void **state) {

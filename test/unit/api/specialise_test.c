@@ -1,7 +1,5 @@
 /* specialise_test.c: the life of a recurrent model as its counters and graphs tell it: profiled,
  * compiled, a new batch size, the bailout depth used up; and that x + x + x is one kernel. */
-#include <math.h>
-
 #include "kiln/debug.h"
 #include "test/unit/api/fixture.h"
 
@@ -15,66 +13,25 @@ static subject open_subject(const char *folder, const char *option, const char *
   return s;
 }
 
-static kiln_value *read_value(const subject *s, const char *folder, const char *file, int set) {
-  char path[512];
-  kiln_value *value = NULL;
-  snprintf(path, sizeof path, "%s%s_%d.pt", folder, file, set);
-  assert_ok(kiln_value_read(s->context, path, &value));
-  return value;
+static kiln_value *read_inputs(const subject *s, const char *folder, int set) {
+  return read_recorded(s->context, "%sinputs_%d.pt", folder, set);
+}
+static kiln_value *read_expected(const subject *s, const char *folder, int set) {
+  return read_recorded(s->context, "%sexpected_%d.pt", folder, set);
 }
 
-/* Tensors within 1e-4 relative and 1.2e-5 absolute, the case's own tolerance; tuples by element. */
-static void assert_close(const kiln_value *got, const kiln_value *want) {
-  assert_int_equal(kiln_value_kind(got), kiln_value_kind(want));
-  if (kiln_value_kind(want) == KILN_KIND_TENSOR) {
-    float a[4096], b[4096];
-    size_t bytes = sizeof *a;
-    assert_int_equal(kiln_value_rank(got), kiln_value_rank(want));
-    for (int i = 0; i < kiln_value_rank(want); i++) {
-      assert_int_equal(kiln_value_sizes(got)[i], kiln_value_sizes(want)[i]);
-      bytes *= (size_t)kiln_value_sizes(want)[i];
-    }
-    assert_true(bytes <= sizeof a);
-    assert_ok(kiln_value_copy_data(got, a, bytes));
-    assert_ok(kiln_value_copy_data(want, b, bytes));
-    for (size_t i = 0; i < bytes / sizeof *a; i++) {
-      assert_true(fabsf(a[i] - b[i]) <= 1.2e-5f + 1e-4f * fabsf(b[i]));
-    }
-    return;
-  }
-  assert_int_equal(kiln_value_count(got), kiln_value_count(want));
-  for (int i = 0; i < kiln_value_count(want); i++) {
-    kiln_value *x, *y;
-    assert_ok(kiln_value_item(got, i, &x));
-    assert_ok(kiln_value_item(want, i, &y));
-    assert_close(x, y);
-    kiln_value_destroy(x);
-    kiln_value_destroy(y);
-  }
-}
-
-/* Calls forward with a recorded input set and compares the result. Returns the first size of the
- * first argument. */
+/* Calls forward with a recorded input set and compares the result, within the tolerance of LSTM.
+ * Returns the first size of the first argument. */
 static int64_t call(const subject *s, const char *folder, int set) {
-  kiln_value *inputs = read_value(s, folder, "inputs", set);
-  kiln_value *want = read_value(s, folder, "expected", set), *args[4], *result;
-  int count = kiln_value_count(inputs);
-  assert_true(count <= 4);
-  for (int i = 0; i < count; i++) assert_ok(kiln_value_item(inputs, i, &args[i]));
-  int64_t steps = kiln_value_sizes(args[0])[0];
+  kiln_value *want = read_expected(s, folder, set), *args[4], *result;
+  const int count = take_items(read_inputs(s, folder, set), args, 4);
+  const int64_t steps = kiln_value_sizes(args[0])[0];
   assert_ok(kiln_instance_call(s->instance, "forward", args, count, NULL, &result));
-  assert_close(result, want);
-  for (int i = 0; i < count; i++) kiln_value_destroy(args[i]);
+  assert_close(result, want, 1e-4f, 1.2e-5f);
+  destroy_values(args, count);
   kiln_value_destroy(result);
   kiln_value_destroy(want);
-  kiln_value_destroy(inputs);
   return steps;
-}
-
-static kiln_counters counters_of(const subject *s) {
-  kiln_counters c;
-  kiln_model_counters(s->model, &c);
-  return c;
 }
 
 static int count_of(const char *text, const char *word) {
@@ -92,12 +49,12 @@ static void test_lstm_is_one_guarded_group(void **state) {
   (void)state;
   subject s = open_subject(LSTM, NULL, NULL);
   uint64_t steps = (uint64_t)call(&s, LSTM, 0);
-  kiln_counters c = counters_of(&s);
+  kiln_counters c = counters_of(s.model);
   assert_int_equal(c.profiled_runs, 1);
   assert_int_equal(c.groups, 0);
   assert_int_equal(c.compiles, 0);
   call(&s, LSTM, 0);
-  c = counters_of(&s);
+  c = counters_of(s.model);
   assert_int_equal(c.profiled_runs, 1);
   assert_int_equal(c.groups, 1);
   assert_int_equal(c.compiles, 1);
@@ -130,9 +87,9 @@ static void test_new_batch_bails_out_and_specialises(void **state) {
   subject s = open_subject(LSTM, NULL, NULL);
   call(&s, LSTM, 0);
   call(&s, LSTM, 0);
-  kiln_counters before = counters_of(&s);
+  kiln_counters before = counters_of(s.model);
   uint64_t steps = (uint64_t)call(&s, LSTM, 1);
-  kiln_counters after = counters_of(&s);
+  kiln_counters after = counters_of(s.model);
   assert_int_equal(after.guard_misses - before.guard_misses, steps);
   assert_int_equal(after.profiled_runs - before.profiled_runs, 1); /* one level down */
   assert_int_equal(after.compiles - before.compiles, 1);           /* the second step compiles */
@@ -144,7 +101,7 @@ static void test_new_batch_bails_out_and_specialises(void **state) {
   uint64_t hits = g.guard_hits;
   before = after;
   call(&s, LSTM, 1);
-  after = counters_of(&s);
+  after = counters_of(s.model);
   assert_ok(kiln_model_group(s.model, 1, &g));
   assert_int_equal(g.guard_hits - hits, steps); /* then hits */
   assert_int_equal(after.compiles, before.compiles);
@@ -152,7 +109,7 @@ static void test_new_batch_bails_out_and_specialises(void **state) {
   assert_int_equal(after.compiled_runs - before.compiled_runs, steps);
   before = after;
   uint64_t first = (uint64_t)call(&s, LSTM, 0); /* and the first shape is as fast as ever */
-  after = counters_of(&s);
+  after = counters_of(s.model);
   assert_int_equal(after.guard_hits - before.guard_hits, first);
   assert_int_equal(after.compiles, before.compiles);
   close_subject(&s);
@@ -163,11 +120,11 @@ static void test_depth_used_up_is_interpreted(void **state) {
   subject s = open_subject(LSTM, "bailout_depth", "1");
   call(&s, LSTM, 0);
   call(&s, LSTM, 0);
-  kiln_counters before = counters_of(&s);
+  kiln_counters before = counters_of(s.model);
   assert_int_equal(before.compiles, 1);
   uint64_t steps = (uint64_t)call(&s, LSTM, 1);
   call(&s, LSTM, 1);
-  kiln_counters after = counters_of(&s);
+  kiln_counters after = counters_of(s.model);
   assert_int_equal(after.compiles, 1);
   assert_int_equal(after.profiled_runs, before.profiled_runs);
   assert_int_equal(after.fallback_calls - before.fallback_calls, 2 * steps);
@@ -176,7 +133,7 @@ static void test_depth_used_up_is_interpreted(void **state) {
 
   s = open_subject(LSTM, "bailout_depth", "0");
   for (int i = 0; i < 3; i++) call(&s, LSTM, 0);
-  after = counters_of(&s);
+  after = counters_of(s.model);
   assert_int_equal(after.compiles, 0);
   assert_int_equal(after.profiled_runs, 0);
   close_subject(&s);
@@ -188,7 +145,7 @@ static void test_triple_add_is_one_kernel(void **state) {
   subject s = open_subject(folder, "isa", "v2");
   call(&s, folder, 0);
   call(&s, folder, 0);
-  kiln_counters c = counters_of(&s);
+  kiln_counters c = counters_of(s.model);
   assert_int_equal(c.groups, 1);
   assert_int_equal(c.compiles, 1);
   char *loop, *assembly;
@@ -210,7 +167,7 @@ static void test_equal_groups_share_a_kernel(void **state) {
   const char *folder = TEST_DATA "/own/same_groups/";
   subject s = open_subject(folder, NULL, NULL);
   for (int i = 0; i < 3; i++) call(&s, folder, 0);
-  kiln_counters c = counters_of(&s);
+  kiln_counters c = counters_of(s.model);
   assert_int_equal(c.groups, 2);
   assert_int_equal(c.compiles, 1);
   assert_int_equal(c.compiled_runs, 4);
@@ -221,10 +178,9 @@ static void test_equal_groups_share_a_kernel(void **state) {
 /* The largest element of forward's result on an input set, and of what was recorded for it. */
 static void first_of(const subject *s, const char *folder, int set, float *out_got,
                      float *out_want) {
-  kiln_value *inputs = read_value(s, folder, "inputs", set);
-  kiln_value *want = read_value(s, folder, "expected", set), *x, *result;
+  kiln_value *want = read_expected(s, folder, set), *x = take_first(read_inputs(s, folder, set));
+  kiln_value *result;
   float all[12];
-  assert_ok(kiln_value_item(inputs, 0, &x));
   assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &result));
   assert_ok(kiln_value_copy_data(result, all, sizeof all));
   int most = 0;
@@ -235,7 +191,6 @@ static void first_of(const subject *s, const char *folder, int set, float *out_g
   kiln_value_destroy(x);
   kiln_value_destroy(result);
   kiln_value_destroy(want);
-  kiln_value_destroy(inputs);
 }
 
 /* Flags of modules are constants of compiled code; an instance whose flags are others is served by
@@ -247,7 +202,7 @@ static void test_flags_are_constants(void **state) {
   float got, want;
   assert_ok(kiln_instance_create(s.model, &other.instance));
   for (int i = 0; i < 3; i++) call(&s, folder, 0);
-  kiln_counters c = counters_of(&s);
+  kiln_counters c = counters_of(s.model);
   assert_int_equal(c.groups, 1); /* two batch norms and what stands between them */
   uint64_t before = c.compiled_runs;
   kiln_value *yes, *no;
@@ -256,12 +211,12 @@ static void test_flags_are_constants(void **state) {
   assert_ok(kiln_instance_set(other.instance, "second.negate", yes));
   first_of(&other, folder, 0, &got, &want);
   assert_true(fabsf(want) > 0.1f && fabsf(got + want) < 1e-5f);
-  assert_int_equal(counters_of(&s).compiled_runs, before);
+  assert_int_equal(counters_of(s.model).compiled_runs, before);
   call(&s, folder, 0);
-  assert_int_equal(counters_of(&s).compiled_runs, before + 1);
+  assert_int_equal(counters_of(s.model).compiled_runs, before + 1);
   assert_ok(kiln_instance_set(other.instance, "second.negate", no));
   call(&other, folder, 0);
-  assert_int_equal(counters_of(&s).compiled_runs, before + 2);
+  assert_int_equal(counters_of(s.model).compiled_runs, before + 2);
   kiln_value_destroy(yes);
   kiln_value_destroy(no);
   kiln_instance_release(other.instance);

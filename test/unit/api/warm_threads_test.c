@@ -1,6 +1,5 @@
 /* warm_threads_test.c: models before their first request: warmed up, started from profiles of other
  * processes; and what calls wait for. */
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -42,47 +41,28 @@ static subject open_with(const char *compile, const char *profile) {
   return s;
 }
 
-static kiln_value *read_value(const subject *s, const char *name) {
-  char file[256];
-  kiln_value *value;
-  snprintf(file, sizeof file, CASE "%s_0.pt", name);
-  assert_ok(kiln_value_read(s->context, file, &value));
-  return value;
+static kiln_value *input(const subject *s) {
+  return take_first(read_recorded(s->context, CASE "inputs_0.pt"));
 }
 
-static kiln_counters counters(const subject *s) {
-  kiln_counters c;
-  kiln_model_counters(s->model, &c);
-  return c;
-}
+static kiln_counters counters(const subject *s) { return counters_of(s->model); }
 
 /* One call, whose answer is the recorded one; how many groups it ran compiled. */
 static uint64_t call(const subject *s) {
   const uint64_t before = counters(s).compiled_runs;
-  kiln_value *inputs = read_value(s, "inputs"), *want = read_value(s, "expected"), *x, *got;
-  float a[512], b[512];
-  size_t bytes = sizeof *a;
-  assert_ok(kiln_value_item(inputs, 0, &x));
+  kiln_value *want = read_recorded(s->context, CASE "expected_0.pt"), *x = input(s), *got;
   assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &got));
-  for (int i = 0; i < kiln_value_rank(want); i++) bytes *= (size_t)kiln_value_sizes(want)[i];
-  assert_true(bytes <= sizeof a);
-  assert_ok(kiln_value_copy_data(got, a, bytes));
-  assert_ok(kiln_value_copy_data(want, b, bytes));
-  for (size_t i = 0; i < bytes / sizeof *a; i++)
-    assert_true(fabsf(a[i] - b[i]) <= 1e-5f + 1e-4f * fabsf(b[i]));
+  assert_close(got, want, 1e-4f, 1e-5f);
   kiln_value_destroy(got);
   kiln_value_destroy(x);
   kiln_value_destroy(want);
-  kiln_value_destroy(inputs);
   return counters(s).compiled_runs - before;
 }
 
 static void warm_up(const subject *s) {
-  kiln_value *inputs = read_value(s, "inputs"), *x;
-  assert_ok(kiln_value_item(inputs, 0, &x));
+  kiln_value *x = input(s);
   assert_ok(kiln_model_warm_up(s->model, "forward", &x, 1, NULL));
   kiln_value_destroy(x);
-  kiln_value_destroy(inputs);
 }
 
 /* The first request runs what all later ones run. */
@@ -133,13 +113,10 @@ static void calls_meet_jobs(void **state) {
 }
 
 static void convolve(const subject *s) {
-  kiln_value *inputs, *x, *got;
-  assert_ok(kiln_value_read(s->context, TEST_DATA "/own/layouts/inputs_0.pt", &inputs));
-  assert_ok(kiln_value_item(inputs, 0, &x));
+  kiln_value *x = take_first(read_recorded(s->context, TEST_DATA "/own/layouts/inputs_0.pt")), *got;
   assert_ok(kiln_instance_call(s->instance, "forward", &x, 1, NULL, &got));
   kiln_value_destroy(got);
   kiln_value_destroy(x);
-  kiln_value_destroy(inputs);
 }
 
 static uint64_t packed(const subject *s) {
@@ -264,8 +241,7 @@ static void memory_runs_out_at_the_start(void **state) {
   kiln_mem *mem = s.context->env->mem;
   bool failed = true;
   for (uint64_t n = 1; failed; n += n < 256 ? 1 : 5) {
-    kiln_value *inputs = read_value(&s, "inputs"), *x = NULL, *result = NULL;
-    assert_ok(kiln_value_item(inputs, 0, &x));
+    kiln_value *x = input(&s), *result = NULL;
     kiln_instance_release(s.instance);
     kiln_model_release(s.model);
     s.instance = NULL;
@@ -285,7 +261,6 @@ static void memory_runs_out_at_the_start(void **state) {
     if (!s.instance) assert_ok(kiln_instance_create(s.model, &s.instance));
     call(&s);
     kiln_value_destroy(x);
-    kiln_value_destroy(inputs);
   }
   close_subject(&s);
 }
