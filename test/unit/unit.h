@@ -1,4 +1,4 @@
-/* unit.h: what every cmocka unit includes: cmocka in the order it wants, and checks of statuses. */
+/* unit.h: what every cmocka unit includes: cmocka in its order, checks of statuses, a clock. */
 #pragma once
 
 #include <setjmp.h>
@@ -35,3 +35,5 @@ static inline void unit__assert_error(kiln_status *status, kiln_code code, const
   }
   kiln_status_destroy(status);
 }
+
+static inline double now_ms(void) { return (double)kiln_now_ns() * 1e-6; }

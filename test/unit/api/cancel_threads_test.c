@@ -22,8 +22,6 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static double now_ms(void) { return (double)kiln_now_ns() * 1e-6; }
-
 static void *cancel_soon(void *arg) {
   usleep(30000);
   kiln_call_cancel(arg);

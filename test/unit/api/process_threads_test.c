@@ -85,8 +85,6 @@ static const char *reason_of(const subject *s, int group) {
   return counters.reason;
 }
 
-static double now_ms(void) { return (double)kiln_now_ns() * 1e-6; }
-
 /* -- Processes -- */
 
 static void *kill_child(void *unused) {

@@ -200,8 +200,6 @@ static void other_signals_do_not(void **state) {
   signal(SIGTERM, SIG_DFL);
 }
 
-static double now_ms(void) { return (double)kiln_now_ns() * 1e-6; }
-
 static void *cancel_soon(void *arg) {
   while (!find_child()) usleep(1000);
   usleep(30000);
