@@ -2,6 +2,7 @@
  *
  * test/data/own/calls has a method for every kind of argument (test/make/calls.py). */
 #include "test/unit/api/values.h"
+#include "test/unit/files.h"
 
 static kiln_model *model;
 static kiln_instance *instance;
@@ -253,15 +254,12 @@ static void test_errors(void **state) {
 
 static void test_memory_model(void **state) {
   static char bytes[1 << 16];
-  FILE *file = fopen(TEST_DATA "/bad/good/model.pt", "rb");
   kiln_model *small = NULL;
   kiln_instance *one = NULL;
   kiln_value *x = NULL, *y = NULL;
   const int64_t sizes[2] = {2, 3};
   (void)state;
-  assert_non_null(file);
-  size_t size = fread(bytes, 1, sizeof bytes, file);
-  fclose(file);
+  const size_t size = read_file(TEST_DATA "/bad/good/model.pt", bytes, sizeof bytes);
   assert_ok(kiln_model_load_memory(context, bytes, size, NULL, &small));
   assert_ok(kiln_instance_create(small, &one));
   assert_ok(kiln_value_tensor(context, KILN_DTYPE_F32, 2, sizes, NULL, &x));

@@ -7,6 +7,7 @@
 
 #include "base/refs.h"
 #include "test/unit/api/fixture.h"
+#include "test/unit/files.h"
 
 enum { COMMENT = 65000 };
 
@@ -26,21 +27,6 @@ static kiln_context *warned_context(const char *name, const char *value) {
   warnings[0] = 0;
   kiln_context_set_log(context, keep_line, NULL);
   return context;
-}
-
-static size_t read_file(const char *path, unsigned char *data, size_t capacity) {
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  size_t size = fread(data, 1, capacity, file);
-  fclose(file);
-  return size;
-}
-
-static void write_file(const char *path, const unsigned char *data, size_t size) {
-  FILE *file = fopen(path, "wb");
-  assert_non_null(file);
-  assert_int_equal(fwrite(data, 1, size, file), size);
-  fclose(file);
 }
 
 /* The plain archive with a long comment, so that it is large enough to be mapped. */

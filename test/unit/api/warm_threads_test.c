@@ -8,6 +8,7 @@
 #include "codegen/codegen.h"
 #include "runtime/pack.h"
 #include "test/unit/api/fixture.h"
+#include "test/unit/files.h"
 
 #define CASE TEST_DATA "/own/mlp/"
 
@@ -296,9 +297,7 @@ static void the_option_does_both(void **state) {
 /* A file that is not one is told of, and the model goes on without. */
 static void what_is_no_profile(void **state) {
   (void)state;
-  FILE *file = fopen(path, "w");
-  fputs("kiln profile 1\nand more", file);
-  fclose(file);
+  write_file(path, "kiln profile 1\nand more", 23);
   subject s = open_with("async", path);
   assert_error(kiln_model_load_profile(s.model, path), KILN_INVALID_FILE, "ends early");
   assert_error(kiln_model_load_profile(s.model, "/nonexistent/x"), KILN_NOT_FOUND, "no folder");

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/timeline.h"
-#include "test/unit/unit.h"
+#include "test/unit/files.h"
 
 enum { THREADS = 4, EVENTS = 100 };
 
@@ -36,11 +36,8 @@ static int teardown(void **state) {
 /* The events, once all are told. */
 static cJSON *end(fixture *f) {
   kiln_timeline_destroy(f->timeline);
-  FILE *file = fopen(f->path, "r");
-  assert_non_null(file);
   static char text[1 << 20];
-  text[fread(text, 1, sizeof text - 1, file)] = '\0';
-  fclose(file);
+  text[read_file(f->path, text, sizeof text - 1)] = '\0';
   cJSON *events = cJSON_Parse(text);
   assert_non_null(events);
   return events;

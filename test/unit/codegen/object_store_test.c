@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "test/unit/codegen/codegen_support.h"
+#include "test/unit/files.h"
 
 static fixture f;
 static kiln__object_store store;
@@ -66,13 +67,9 @@ static void change(char *(*edit)(char *text, size_t *size)) {
   char path[128], *text = calloc(1, 4097);
   assert_int_equal(list().count, 1);
   snprintf(path, sizeof path, "%s/%s", folder, list().data[0].file.name);
-  FILE *file = fopen(path, "r");
-  size_t size = fread(text, 1, 4096, file);
-  fclose(file);
-  char *from = edit(text, &size);
-  file = fopen(path, "w");
-  fwrite(from, 1, size, file);
-  fclose(file);
+  size_t size = read_file(path, text, 4096);
+  const char *from = edit(text, &size);
+  write_file(path, from, size);
   free(text);
 }
 

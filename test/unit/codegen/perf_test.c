@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/flags.h"
-#include "test/unit/unit.h"
+#include "test/unit/files.h"
 
 static const unsigned char code[] = {0x90, 0x90, 0x31, 0xc0, 0xc3};
 
@@ -22,14 +22,6 @@ static void tell_two(kiln_mem *mem, int kind) {
   kiln__perf_close(s);
 }
 
-static size_t read_file(const char *path, unsigned char *out, size_t most) {
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  const size_t size = fread(out, 1, most, file);
-  assert_int_equal(fclose(file), 0);
-  return size;
-}
-
 static void map_has_lines(void **state) {
   (void)state;
   char path[64], want[256], got[256];
@@ -38,7 +30,7 @@ static void map_has_lines(void **state) {
   map_path(path);
   (void)remove(path);
   tell_two(mem, KILN_PERF_MAP);
-  const size_t size = read_file(path, (unsigned char *)got, sizeof got - 1);
+  const size_t size = read_file(path, got, sizeof got - 1);
   got[size] = 0;
   snprintf(want, sizeof want, "%llx 5 kiln_one\n%llx 3 kiln_two\n",
            (unsigned long long)(uintptr_t)code, (unsigned long long)(uintptr_t)(code + 2));

@@ -10,6 +10,7 @@
 #include "codegen/loop/schedule.h"
 #include "codegen_support.h"
 #include "runtime/pack.h"
+#include "test/unit/files.h"
 #include "test/unit/sweep.h"
 
 enum { PATH = 512, FILE_BYTES = 1 << 17, MOST_MOVES = 64 };
@@ -128,20 +129,10 @@ static int count_files(char out_path[2 * PATH]) {
   return count;
 }
 
-static void write_file(const char *path, const char *text, size_t size) {
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  assert_int_equal(fwrite(text, 1, size, file), size);
-  assert_int_equal(fclose(file), 0);
-}
-
-static char *read_file(const char *path) {
+static char *read_text(const char *path) {
   char *text = calloc(1, FILE_BYTES);
-  FILE *file = fopen(path, "r");
   assert_non_null(text);
-  assert_non_null(file);
-  (void)!fread(text, 1, FILE_BYTES - 1, file);
-  fclose(file);
+  (void)read_file(path, text, FILE_BYTES - 1);
   return text;
 }
 
@@ -149,7 +140,7 @@ static char *read_file(const char *path) {
 static char *plant_head(const kiln_loop_fn *fn, char out_path[2 * PATH]) {
   assert_true(tune_with("on", fn, NULL).is_known);
   assert_int_equal(count_files(out_path), 1);
-  char *text = read_file(out_path), *times = strstr(text, "; rules ");
+  char *text = read_text(out_path), *times = strstr(text, "; rules ");
   assert_non_null(times);
   strcpy(times, "; rules 2000 ns, this 1000 ns, of 3 tried\n");
   return text;
@@ -488,7 +479,7 @@ static void survives_any_bytes(void **state) {
   const kiln_loop_fn *fn = parse_loop(&f, product, true, NULL);
   assert_true(tune_with("on", fn, NULL).is_known);
   assert_int_equal(count_files(path), 1);
-  char *good = read_file(path), *text = malloc(FILE_BYTES);
+  char *good = read_text(path), *text = malloc(FILE_BYTES);
   const size_t size = strlen(good), behind = (size_t)(strstr(good, "schedule {") - good);
   f.env->log.level[KILN_LOG_warn] = 0;
   for (int i = 0; i < 500; i++) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "test/unit/files.h"
 #include "test/unit/ir/ir_support.h"
 
 static char folder[] = "/tmp/kiln_profiles_XXXXXX", path[64];
@@ -96,18 +97,12 @@ static void ways_are_merged(void **state) {
   assert_int_equal(kiln_profile_file_find(&more, "m#1", 1)->records[0].sizes[0], 5);
 }
 
-static void put(const char *text, size_t size) {
-  FILE *file = fopen(path, "wb");
-  assert_int_equal(fwrite(text, 1, size, file), size);
-  fclose(file);
-}
-
 /* With the digest that it should have. */
 static void put_signed(fixture *f, const char *body) {
   char hex[33];
   kiln_digest_format(kiln_digest_bytes(body, strlen(body)), hex);
   const char *text = kiln_arena_printf(f->arena, "%sdigest %s\n", body, hex);
-  put(text, strlen(text));
+  write_file(path, text, strlen(text));
 }
 
 static void expect_refused(fixture *f, const char *words) {
@@ -123,20 +118,18 @@ static void damage_is_seen(void **state) {
   kiln_profile_file file = kiln_profile_file_in(f->arena);
   kiln_profile_file_add(&file, "m#1", records, 2, 1);
   assert_ok(kiln_profile_file_write(&file, path));
-  FILE *stream = fopen(path, "rb");
-  const size_t size = fread(text, 1, sizeof text, stream);
-  fclose(stream);
+  const size_t size = read_file(path, text, sizeof text);
   for (size_t i = 0; i + 1 < size; i++) { /* the last line end may be another blank */
     text[i] ^= 1;
-    put(text, size);
+    write_file(path, text, size);
     expect_refused(f, "it ");
     text[i] ^= 1;
   }
   for (size_t n = 1; n < size; n++) {
-    put(text, n);
+    write_file(path, text, n);
     expect_refused(f, "it ");
   }
-  put(text, size);
+  write_file(path, text, size);
   read_all(f, &file);
 }
 
