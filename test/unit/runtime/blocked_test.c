@@ -10,22 +10,8 @@
 
 #include "runtime/half.h"
 #include "runtime/kernels/heavy/tiles.h"
+#include "test/unit/runtime/numbers.h"
 #include "test/unit/traps.h"
-
-enum { SEED = 88172645 };
-static uint64_t random_state = SEED;
-static int64_t below(int64_t n) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (int64_t)(random_state % (uint64_t)n);
-}
-/* Of about a normal distribution with a deviation of 1. */
-static double normal(void) {
-  double sum = 0;
-  for (int i = 0; i < 12; i++) sum += (double)below(1 << 24) * 0x1p-24;
-  return sum - 6;
-}
 
 /* -- Problems -- */
 
@@ -38,12 +24,6 @@ typedef struct problem {
                                  sums of sizes */
 } problem;
 
-/* Exactly n floats, so that a checker of memory sees a step beyond them. */
-static float *floats(int64_t n) {
-  float *data = malloc((size_t)n * sizeof(float));
-  assert_non_null(data);
-  return data;
-}
 static float *numbers(int64_t n, double deviation) {
   float *data = floats(n);
   for (int64_t i = 0; i < n; i++) data[i] = (float)(normal() * deviation);

@@ -7,24 +7,9 @@
 #include <stdlib.h>
 
 #include "runtime/kernels/heavy/conv.h"
+#include "test/unit/runtime/numbers.h"
 #include "test/unit/traps.h"
 
-static uint64_t random_state = 88172645463325252u;
-static int64_t below(int64_t n) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (int64_t)(random_state % (uint64_t)n);
-}
-static double value_of(kiln_dtype dtype, const void *data, int64_t i) {
-  return dtype == KILN_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
-}
-static void set_value(kiln_dtype dtype, void *data, int64_t i, double value) {
-  if (dtype == KILN_DTYPE_F32)
-    ((float *)data)[i] = (float)value;
-  else
-    ((double *)data)[i] = value;
-}
 /* Exactly n elements, so that a checker of memory sees a step beyond them. */
 static void *numbers(kiln_dtype dtype, int64_t n) {
   void *data = malloc((size_t)(n ? n : 1) * kiln_dtype_bytes(dtype));
@@ -302,6 +287,7 @@ static void test_not_finite(void **state) {
 }
 
 int main(void) {
+  random_state = 88172645463325252u;
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_blocks),
                                      cmocka_unit_test(test_not_finite)};
   return cmocka_run_group_tests(tests, NULL, NULL);

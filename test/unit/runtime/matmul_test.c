@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/kernels/heavy/matmul.h"
+#include "test/unit/runtime/numbers.h"
 #include "test/unit/traps.h"
 
 typedef struct layout {
@@ -18,15 +19,6 @@ static uint64_t state64 = 1;
 static double next_value(void) {
   state64 = state64 * 6364136223846793005u + 1442695040888963407u;
   return (double)((int64_t)(state64 >> 59) - 16) / 8;
-}
-static void set(kiln_dtype dtype, void *data, int64_t i, double value) {
-  if (dtype == KILN_DTYPE_F32)
-    ((float *)data)[i] = (float)value;
-  else
-    ((double *)data)[i] = value;
-}
-static double get(kiln_dtype dtype, const void *data, int64_t i) {
-  return dtype == KILN_DTYPE_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 static void strides_of(bool by_columns, int64_t rows, int64_t columns, int64_t step, int64_t *row,
                        int64_t *col) {
@@ -46,11 +38,11 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
   strides_of(l.a_by_columns, m, k, l.step, &g.a_row, &g.a_col);
   strides_of(l.b_by_columns, k, n, l.step, &g.b_row, &g.b_col);
   strides_of(l.c_by_columns, m, n, l.step, &g.c_row, &g.c_col);
-  for (int64_t i = 0; i < (m * k + k * n) * l.step; i++) set(dtype, a, i, next_value());
+  for (int64_t i = 0; i < (m * k + k * n) * l.step; i++) set_value(dtype, a, i, next_value());
   for (int64_t i = 0; i < m * n * l.step; i++) {
     const double value = beta == 0 ? (double)NAN : next_value(); /* beta 0 reads nothing */
-    set(dtype, c, i, value);
-    set(dtype, want, i, value);
+    set_value(dtype, c, i, value);
+    set_value(dtype, want, i, value);
   }
   const kiln_gemm_plan plan = kiln_gemm_make_plan(&g, item, 1 << 12);
   const kiln_gemm_args whole = kiln__gemm_planned(&g, &plan);
@@ -64,7 +56,7 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
   kiln__matmul_reference(dtype, &g);
   const double unit = dtype == KILN_DTYPE_F32 ? 0x1p-23 : 0x1p-52;
   for (int64_t i = 0; i < m * n * l.step; i++) { /* what lies between the elements too */
-    const double x = get(dtype, c, i), y = get(dtype, want, i);
+    const double x = value_of(dtype, c, i), y = value_of(dtype, want, i);
     if (isnan(y) ? isnan(x) : fabs(x - y) <= unit * 8 * (8 + (double)k)) continue;
     fail_msg("%s %lldx%lldx%lld alpha %g beta %g: element %lld is %.17g, not %.17g",
              kiln_isa_name(isa), (long long)m, (long long)n, (long long)k, alpha, beta,

@@ -9,22 +9,8 @@
 
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/kernels/heavy/winograd.h"
+#include "test/unit/runtime/numbers.h"
 #include "test/unit/traps.h"
-
-enum { SEED = 88172645 };
-static uint64_t random_state = SEED;
-static int64_t below(int64_t n) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return (int64_t)(random_state % (uint64_t)n);
-}
-/* Of about a normal distribution with a deviation of 1. */
-static double normal(void) {
-  double sum = 0;
-  for (int i = 0; i < 12; i++) sum += (double)below(1 << 24) * 0x1p-24;
-  return sum - 6;
-}
 
 /* -- Problems -- */
 
@@ -37,12 +23,6 @@ typedef struct problem {
   double *largest; /* of an output: sum of the weights' sizes, each times its channel's largest */
 } problem;
 
-/* Exactly n floats, so that a checker of memory sees a step beyond them. */
-static float *floats(int64_t n) {
-  float *data = malloc((size_t)n * sizeof(float));
-  assert_non_null(data);
-  return data;
-}
 /* Strides of pixels with `channels`, some floats between pixels, rows and images. */
 static int64_t lay_out(int64_t channels, const int64_t sizes[2], int64_t batch, int64_t gap,
                        int64_t strides[2], int64_t *image) {
