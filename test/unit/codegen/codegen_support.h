@@ -44,6 +44,18 @@ static inline kiln_loop_fn *parse_loop(fixture *f, const char *text, bool optimi
   return job.fn;
 }
 
+/* What the passes make of a kernel, which they leave as it is from then on. */
+static inline void check_passes(const char *before, const char *after) {
+  fixture f;
+  fixture_open(&f);
+  kiln_str print, twice;
+  parse_loop(&f, before, true, &print);
+  if (!kiln_str_is(print, after)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
+  parse_loop(&f, kiln_arena_str(f.arena, print).data, true, &twice);
+  assert_true(kiln_str_equal(print, twice));
+  fixture_close(&f);
+}
+
 static inline kiln_kernel_info info_of(fixture *f, const kiln_loop_fn *fn) {
   kiln_kernel_info info;
   assert_ok(kiln_loop_info(fn, KILN_LOOP_LANES, 0, f->arena, &info));

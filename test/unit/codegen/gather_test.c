@@ -283,19 +283,6 @@ static void plain_c(kernel *k) {
   }
 }
 
-/* The box, cut in two along each axis. */
-static void run_boxes(kernel *k, const kiln_compiled *code, const kiln_kernel_args *args,
-                      kiln_kernel_box box, int axis) {
-  if (axis == KILN_KERNEL_AXES) {
-    code->fn(args, &box);
-    return;
-  }
-  kiln_kernel_box below = box, above = box;
-  below.end[axis] = above.begin[axis] = random_below(&k->seed, (int)box.end[axis] + 1);
-  run_boxes(k, code, args, below, axis + 1);
-  run_boxes(k, code, args, above, axis + 1);
-}
-
 /* `schedule`: of LLVM under a random one. */
 static void check(kernel *k, kiln_codegen *codegen, kiln_backend backend, bool schedule) {
   drawn_job d = {.codegen = codegen, .fn = k->fn, .seed = &k->seed, .arena = k->f->arena};
@@ -314,7 +301,7 @@ static void check(kernel *k, kiln_codegen *codegen, kiln_backend backend, bool s
   uint32_t fault = 0;
   const kiln_kernel_args args = {
       .data = data, .scratch = scratch, .closure = code->closure, .fault = &fault};
-  run_boxes(k, code, &args, code->info.work.grid, 0);
+  run_in_boxes(&k->seed, code, &args, code->info.work.grid, 0);
   if (fault != k->fault || memcmp(out, k->want, bytes) != 0) {
     kiln_str text = kiln_loop_print(k->fn, k->f->arena);
     const char *who = schedule ? d.text.data : backend == KILN_BACKEND_LLVM ? "llvm" : "eval";

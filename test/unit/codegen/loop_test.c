@@ -164,22 +164,11 @@ static void test_truncated(void **unused) {
   }
 }
 
-static void check_pass(const char *before, const char *after) {
-  fixture f;
-  fixture_open(&f);
-  kiln_str print, twice;
-  parse_loop(&f, before, true, &print);
-  if (!kiln_str_is(print, after)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
-  parse_loop(&f, kiln_arena_str(f.arena, print).data, true, &twice);
-  assert_true(kiln_str_equal(print, twice)); /* stable */
-  fixture_close(&f);
-}
-
 /* Contiguous loops become one, a loop of one iteration goes, equal values are computed once, what
  * nobody stores not at all, casts of constants are folded. */
 static void test_simplify(void **unused) {
   (void)unused;
-  check_pass(
+  check_passes(
       "kernel { in b0: f32[2, 1, 8] [8, 8, 1] out b1: f32[2, 1, 8] [8, 8, 1] nest [2, 1, 8] {\n"
       "%0 = load f32 b0 + 0 [8, 8, 1]\n %1 = load f32 b0 + 0 [8, 8, 1]\n"
       "%2 = const i64 2\n %3 = cast f32 %2\n %4 = exp f32 %0\n %5 = mul f32 %1, %3\n"
@@ -200,16 +189,16 @@ static void test_simplify(void **unused) {
 /* A transposed output is walked in its own order; a broadcast keeps the loops apart. */
 static void test_order(void **unused) {
   (void)unused;
-  check_pass("kernel { in b0: f32[3] [1] out b1: f32[4, 3] [1, 4] nest [4, 3] {\n"
-             "%0 = load f32 b0 + 0 [0, 1]\n store f32 b1 + 0 [1, 4], %0 } }",
-             "kernel {\n"
-             "  in b0: f32[3] [1]\n"
-             "  out b1: f32[4, 3] [1, 4]\n"
-             "  nest [3, 4] {\n"
-             "    %0 = load f32 b0 + 0 [1, 0]\n"
-             "    store f32 b1 + 0 [4, 1], %0\n"
-             "  }\n"
-             "}\n");
+  check_passes("kernel { in b0: f32[3] [1] out b1: f32[4, 3] [1, 4] nest [4, 3] {\n"
+               "%0 = load f32 b0 + 0 [0, 1]\n store f32 b1 + 0 [1, 4], %0 } }",
+               "kernel {\n"
+               "  in b0: f32[3] [1]\n"
+               "  out b1: f32[4, 3] [1, 4]\n"
+               "  nest [3, 4] {\n"
+               "    %0 = load f32 b0 + 0 [1, 0]\n"
+               "    store f32 b1 + 0 [4, 1], %0\n"
+               "  }\n"
+               "}\n");
 }
 
 /* Which input's memory each output may take. */
@@ -321,7 +310,7 @@ static void test_must_not_collapse(void **unused) {
                      "    store f32 b1 + 0 [3, 1], %0\n"
                      "  }\n"
                      "}\n";
-  check_pass(text, text);
+  check_passes(text, text);
 }
 
 /* Two nests that would store to the same place are refused; those of a cat are not. */
@@ -427,16 +416,16 @@ static void test_symbols(void **unused) {
   parse_loop(&f, symbolic, false, &print);
   if (!kiln_str_is(print, symbolic)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
   fixture_close(&f);
-  check_pass("kernel { in b0: f32[2*s0, 8] [8, 1] out b1: f32[2*s0, 8] [8, 1] nest [2*s0, 8] {\n"
-             "%0 = load f32 b0 + 0 [8, 1]\n store f32 b1 + 0 [8, 1], %0 } }",
-             "kernel {\n"
-             "  in b0: f32[2*s0, 8] [8, 1]\n"
-             "  out b1: f32[2*s0, 8] [8, 1]\n"
-             "  nest [16*s0] {\n"
-             "    %0 = load f32 b0 + 0 [1]\n"
-             "    store f32 b1 + 0 [1], %0\n"
-             "  }\n"
-             "}\n");
+  check_passes("kernel { in b0: f32[2*s0, 8] [8, 1] out b1: f32[2*s0, 8] [8, 1] nest [2*s0, 8] {\n"
+               "%0 = load f32 b0 + 0 [8, 1]\n store f32 b1 + 0 [8, 1], %0 } }",
+               "kernel {\n"
+               "  in b0: f32[2*s0, 8] [8, 1]\n"
+               "  out b1: f32[2*s0, 8] [8, 1]\n"
+               "  nest [16*s0] {\n"
+               "    %0 = load f32 b0 + 0 [1]\n"
+               "    store f32 b1 + 0 [1], %0\n"
+               "  }\n"
+               "}\n");
 }
 
 /* What is said of the order of symbols proves accesses, is kept, and is not taken for more. */

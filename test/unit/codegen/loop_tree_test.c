@@ -142,17 +142,6 @@ static void test_gaps(void **unused) {
   }
 }
 
-static void check_passes(const char *before, const char *after) {
-  fixture f;
-  fixture_open(&f);
-  kiln_str print, twice;
-  parse_loop(&f, before, true, &print);
-  if (!kiln_str_is(print, after)) fail_msg("got:\n" KILN_STR_FMT, KILN_STR_ARG(print));
-  parse_loop(&f, kiln_arena_str(f.arena, print).data, true, &twice);
-  assert_true(kiln_str_equal(print, twice)); /* stable */
-  fixture_close(&f);
-}
-
 /* What does not move with a loop stands before it; what is equal in a loop is one, in two loops it
  * is not; a loop that gives nothing goes. */
 static void test_values(void **unused) {

@@ -2,14 +2,6 @@
  * backwards, around edges; of taps and pairs; and of quotients of integers. */
 #include "lower_support.h"
 
-/* Its results are one nest after the other. */
-static void assert_lowers(const char *source, const char *want) {
-  lowered t;
-  assert_ok(open_graph(&t, source));
-  assert_string_equal(t.text.data, want);
-  close_graph(&t);
-}
-
 #define I64(sizes, strides) "Long(" sizes ", strides=[" strides "], requires_grad=0, device=cpu)"
 
 /* Of each index the bounds are checked, then their sum, which is an element's number. */

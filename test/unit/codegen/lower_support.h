@@ -36,6 +36,13 @@ static inline void close_graph(lowered *t) {
   fixture_close(&t->f);
 }
 
+static inline void assert_lowers(const char *source, const char *want) {
+  lowered t;
+  assert_ok(open_graph(&t, source));
+  assert_string_equal(t.text.data, want);
+  close_graph(&t);
+}
+
 /* Runs on both back ends; all outputs are `bytes` long. */
 static inline void run(lowered *t, void **data, const kiln_kernel_scalar *scalars, void *again,
                        int output, size_t bytes) {

@@ -364,13 +364,6 @@ static void test_new(void **unused) {
 
 /* -- Index maps -- */
 
-static void assert_lowers(const char *source, const char *want) {
-  lowered t;
-  assert_ok(open_graph(&t, source));
-  assert_string_equal(t.text.data, want);
-  close_graph(&t);
-}
-
 /* A loop over rows of columns is one of columns and one of rows. */
 static void test_split(void **unused) {
   (void)unused;

@@ -488,19 +488,6 @@ static void fill_input(kernel *k, int i) {
 
 /* -- Running -- */
 
-/* The box, cut in two along each axis from `axis` on. */
-static void run_boxes(kernel *k, const kiln_compiled *code, const kiln_kernel_args *args,
-                      kiln_kernel_box box, int axis) {
-  if (axis == KILN_KERNEL_AXES) {
-    code->fn(args, &box);
-    return;
-  }
-  kiln_kernel_box below = box, above = box;
-  below.end[axis] = above.begin[axis] = random_below(&k->seed, (int)box.end[axis] + 1);
-  run_boxes(k, code, args, below, axis + 1);
-  run_boxes(k, code, args, above, axis + 1);
-}
-
 /* With the sizes of `of`. */
 static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
   kiln_kernel_work work = code->info.work;
@@ -516,7 +503,7 @@ static void run_code(kernel *k, const kernel *of, const kiln_compiled *code) {
                                  .closure = code->closure,
                                  .symbols = of->symbols,
                                  .fault = &fault};
-  run_boxes(k, code, &args, work.grid, 0);
+  run_in_boxes(&k->seed, code, &args, work.grid, 0);
   assert_int_equal(fault, 0);
   free(scratch);
 }

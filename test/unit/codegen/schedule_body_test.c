@@ -15,16 +15,6 @@ static const char two[] =
     "        %14 = contract f32 %12, %13 over 1\n      }\n      store f32 b3 + 0 [9, 1], %14\n"
     "    }\n  }\n}\n";
 
-typedef struct schedule_job {
-  const kiln_loop_fn *fn;
-  const char *text;
-  kiln_arena *arena;
-  kiln_schedule schedule;
-} schedule_job;
-static kiln_status *parse_schedule(schedule_job *job) {
-  return kiln_schedule_parse(kiln_str_from(job->text), job->fn, job->arena, &job->schedule);
-}
-
 static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[] = {

@@ -20,16 +20,6 @@ static const char rows[] =
   " nest [" size "] {\n reduce 90 {\n %1 = load " type " b0 + 0 [1, " size "]\n"              \
   " %2 = sum " type " %1 over 1\n }\n store " type " b1 + 0 [1], %2\n }\n}\n"
 
-typedef struct schedule_job {
-  const kiln_loop_fn *fn;
-  const char *text;
-  kiln_arena *arena;
-  kiln_schedule schedule;
-} schedule_job;
-static kiln_status *parse_schedule(schedule_job *job) {
-  return kiln_schedule_parse(kiln_str_from(job->text), job->fn, job->arena, &job->schedule);
-}
-
 static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[][2] = {

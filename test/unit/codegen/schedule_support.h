@@ -1,4 +1,5 @@
-/* schedule_support.h: a random legal schedule of any kernel, and what is compiled with it. */
+/* schedule_support.h: schedules of any kernel, read from text or random ones, what is compiled with
+ * them, and runs of it in parts. */
 #pragma once
 
 #include "codegen/loop/schedule.h"
@@ -82,4 +83,27 @@ static inline kiln_status *compile_drawn(drawn_job *d) {
   if (!kiln_str_equal(kiln_schedule_print(&again, d->arena), d->text))
     return KILN_ERROR(KILN_INTERNAL, "not the same again: " KILN_STR_FMT, KILN_STR_ARG(d->text));
   return kiln_codegen_compile_as(d->codegen, d->fn, &again, &reason, &d->code);
+}
+
+typedef struct schedule_job {
+  const kiln_loop_fn *fn;
+  const char *text;
+  kiln_arena *arena;
+  kiln_schedule schedule;
+} schedule_job;
+static inline kiln_status *parse_schedule(schedule_job *job) {
+  return kiln_schedule_parse(kiln_str_from(job->text), job->fn, job->arena, &job->schedule);
+}
+
+/* The box cut at a random place of each axis: all pieces, one after the other. */
+static inline void run_in_boxes(uint64_t *seed, const kiln_compiled *code,
+                                const kiln_kernel_args *args, kiln_kernel_box box, int axis) {
+  if (axis == KILN_KERNEL_AXES) {
+    code->fn(args, &box);
+    return;
+  }
+  kiln_kernel_box before = box, after = box;
+  before.end[axis] = after.begin[axis] = random_below(seed, (int)box.end[axis] + 1);
+  run_in_boxes(seed, code, args, before, axis + 1);
+  run_in_boxes(seed, code, args, after, axis + 1);
 }

@@ -13,16 +13,6 @@ static const char linear[] =
     "      %3 = contract f32 %1, %2 over 1\n    }\n    %5 = load f32 b2 + 0 [0, 1]\n"
     "    %6 = add f32 %3, %5\n    store f32 b3 + 0 [100, 1], %6\n  }\n}\n";
 
-typedef struct parse_job_of {
-  const kiln_loop_fn *fn;
-  const char *text;
-  kiln_arena *arena;
-  kiln_schedule schedule;
-} schedule_job;
-static kiln_status *parse_schedule(schedule_job *job) {
-  return kiln_schedule_parse(kiln_str_from(job->text), job->fn, job->arena, &job->schedule);
-}
-
 static void test_text(void **unused) {
   (void)unused;
   static const char *const texts[] = {
