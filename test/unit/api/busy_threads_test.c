@@ -109,11 +109,6 @@ static void test_writers_wait(void **state) {
   kiln_instance_release(trained);
   kiln_model_release(model);
 }
-static int count_bytes(void *user, const void *data, size_t size) {
-  (void)data;
-  *(size_t *)user += size;
-  return 0;
-}
 /* Attributes are not read beside a call that writes them, also where calls would wait. */
 static void test_readers_meet_a_writer(void **state) {
   kiln_model *model = load(METHODS, true), *frozen = NULL;

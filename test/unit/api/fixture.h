@@ -154,6 +154,29 @@ static inline void assert_close(const kiln_value *got, const kiln_value *want, f
 
 /* -- Files -- */
 
+/* What is saved, counted into a size_t. */
+static inline int count_bytes(void *user, const void *data, size_t size) {
+  (void)data;
+  *(size_t *)user += size;
+  return 0;
+}
+
+/* What is saved, kept; the caller frees `data`. */
+typedef struct archive_bytes {
+  char *data;
+  size_t size, fail_at; /* 0: never */
+} archive_bytes;
+
+static inline int take_bytes(void *user, const void *data, size_t size) {
+  archive_bytes *b = user;
+  if (b->fail_at && b->size + size > b->fail_at) return 1;
+  b->data = realloc(b->data, b->size + size);
+  if (!b->data) return 1;
+  memcpy(b->data + b->size, data, size);
+  b->size += size;
+  return 0;
+}
+
 /* An empty file whose name ends so, which the caller unlinks. */
 static inline void temporary_file(char *path, size_t capacity, const char *ending) {
   int len = snprintf(path, capacity, "/tmp/kiln_test_XXXXXX%s", ending);

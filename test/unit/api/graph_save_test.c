@@ -8,20 +8,6 @@
 
 /* -- Helpers -- */
 
-typedef struct bytes {
-  char *data;
-  size_t size;
-} bytes;
-
-static int take(void *user, const void *data, size_t size) {
-  bytes *b = user;
-  b->data = realloc(b->data, b->size + size);
-  if (!b->data) return 1;
-  memcpy(b->data + b->size, data, size);
-  b->size += size;
-  return 0;
-}
-
 static kiln_builder *parse(const char *text) {
   kiln_builder *b = NULL;
   assert_ok(kiln_builder_parse(context, text, strlen(text), &b));
@@ -29,9 +15,9 @@ static kiln_builder *parse(const char *text) {
 }
 
 /* The builder's archive, loaded; `archive` outlives the model. */
-static kiln_model *save_and_load(kiln_builder *b, bytes *archive) {
+static kiln_model *save_and_load(kiln_builder *b, archive_bytes *archive) {
   kiln_model *model = NULL;
-  assert_ok(kiln_builder_save_to(b, take, archive, NULL));
+  assert_ok(kiln_builder_save_to(b, take_bytes, archive, NULL));
   assert_ok(kiln_model_load_memory(context, archive->data, archive->size, NULL, &model));
   return model;
 }
@@ -157,7 +143,7 @@ static const struct {
 static void test_text(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    bytes archive = {0};
+    archive_bytes archive = {0};
     kiln_builder *b = parse(cases[i].graph);
     kiln_model *saved = save_and_load(b, &archive), *built = NULL;
     kiln_value *n = int_of(cases[i].n);
@@ -205,7 +191,7 @@ static kiln_builder *build_counter(void) {
 /* The counter was 10; each call adds one and returns x + count * w. */
 static void test_built(void **state) {
   static const float data[] = {1, 2};
-  bytes archive = {0};
+  archive_bytes archive = {0};
   kiln_builder *b = build_counter();
   kiln_model *model = save_and_load(b, &archive);
   kiln_instance *instance = NULL;
@@ -244,7 +230,7 @@ static void test_traced(void **state) {
   const kiln_call_arg mul[2] = {{NULL, y}, {NULL, two}};
   assert_ok(kiln_operator_call(context, trace, "aten::mul", mul, 2, &z, 1, NULL));
   assert_ok(kiln_trace_end(trace, &z, 1, &b));
-  bytes archive = {0};
+  archive_bytes archive = {0};
   kiln_model *model = save_and_load(b, &archive);
   assert_string_equal(kiln_model_method_schema(model, "forward"),
                       "forward(Tensor lambda0) -> Tensor");
@@ -265,18 +251,19 @@ static void test_traced(void **state) {
 static void test_refused(void **state) {
   kiln_builder *b = NULL;
   kiln_var n, f;
-  bytes archive = {0};
+  archive_bytes archive = {0};
   (void)state;
   assert_ok(kiln_builder_create(context, &b));
   assert_ok(kiln_builder_input(b, "n", "int", &n));
-  assert_error(kiln_builder_save_to(b, take, &archive, NULL), KILN_INVALID_ARGUMENT,
+  assert_error(kiln_builder_save_to(b, take_bytes, &archive, NULL), KILN_INVALID_ARGUMENT,
                "returns nothing yet");
   assert_error(kiln_builder_save(b, "", NULL), KILN_INVALID_ARGUMENT, "returns nothing yet");
   /* neg of an int by its name is neg.int. */
   const kiln_builder_arg arg = {.var = n};
   assert_ok(kiln_builder_call(b, "aten::neg.Scalar", &arg, 1, &f, 1, NULL));
   assert_ok(kiln_builder_return(b, &f, 1));
-  assert_error(kiln_builder_save_to(b, take, &archive, NULL), KILN_UNSUPPORTED, "aten::neg.Scalar");
+  assert_error(kiln_builder_save_to(b, take_bytes, &archive, NULL), KILN_UNSUPPORTED,
+               "aten::neg.Scalar");
   assert_null(archive.data);
   kiln_builder_destroy(b);
 }
@@ -284,9 +271,9 @@ static void test_refused(void **state) {
 /* -- Memory -- */
 
 static kiln_status *save_all(kiln_mem *mem, void *arg) {
-  bytes archive = {0};
+  archive_bytes archive = {0};
   (void)mem;
-  kiln_status *status = kiln_builder_save_to(arg, take, &archive, NULL);
+  kiln_status *status = kiln_builder_save_to(arg, take_bytes, &archive, NULL);
   free(archive.data);
   return status;
 }

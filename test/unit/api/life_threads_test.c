@@ -56,15 +56,10 @@ static bool do_set(int i) {
   return done;
 }
 
-static int take(void *user, const void *data, size_t size) {
-  (void)data;
-  *(size_t *)user += size;
-  return 0;
-}
 static bool do_save(int i) {
   size_t size = 0;
-  return is_done(i % 2 ? kiln_instance_save_to(instance, take, &size, NULL)
-                       : kiln_model_save_to(model, take, &size, NULL));
+  return is_done(i % 2 ? kiln_instance_save_to(instance, count_bytes, &size, NULL)
+                       : kiln_model_save_to(model, count_bytes, &size, NULL));
 }
 
 static bool do_freeze(int i) {

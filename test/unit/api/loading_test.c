@@ -210,12 +210,6 @@ typedef struct late {
   kiln_value *weight;
 } late;
 
-static int count_bytes(void *user, const void *data, size_t size) {
-  (void)data;
-  *(size_t *)user += size;
-  return 0;
-}
-
 static kiln_status *saves(late *l) {
   size_t count = 0;
   return kiln_instance_save_to(l->instance, count_bytes, &count, NULL);

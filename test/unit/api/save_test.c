@@ -43,22 +43,7 @@ static int close_all(void **state) {
 
 /* -- Memory -- */
 
-typedef struct bytes {
-  char *data;
-  size_t size, fail_at;
-} bytes;
-
-static int take(void *user, const void *data, size_t size) {
-  bytes *b = user;
-  if (b->fail_at && b->size + size > b->fail_at) return 1;
-  b->data = realloc(b->data, b->size + size);
-  if (!b->data) return 1;
-  memcpy(b->data + b->size, data, size);
-  b->size += size;
-  return 0;
-}
-
-static kiln_model *load(const bytes *b) {
+static kiln_model *load(const archive_bytes *b) {
   kiln_model *again = NULL;
   assert_ok(kiln_model_load_memory(context, b->data, b->size, NULL, &again));
   return again;
@@ -91,7 +76,7 @@ static kiln_value *call(kiln_instance *instance) {
 
 static void test_state(void **state) {
   kiln_instance *used = instance_of(model), *fresh;
-  bytes b = {0};
+  archive_bytes b = {0};
   (void)state;
   kiln_value_destroy(call(used));
   kiln_value_destroy(call(used));
@@ -99,7 +84,7 @@ static void test_state(void **state) {
   assert_ok(kiln_value_string(context, "set", 3, &words[0]));
   assert_ok(kiln_value_list(context, words, 1, &list));
   assert_ok(kiln_instance_set(used, "words", list));
-  assert_ok(kiln_instance_save_to(used, take, &b, NULL));
+  assert_ok(kiln_instance_save_to(used, take_bytes, &b, NULL));
   kiln_model *again = load(&b);
   fresh = instance_of(again);
   assert_attribute(fresh, "steps", "2");
@@ -132,9 +117,9 @@ static const void *data_of(kiln_instance *instance, const char *name, kiln_value
 }
 
 static void test_sharing(void **state) {
-  bytes b = {0};
+  archive_bytes b = {0};
   (void)state;
-  assert_ok(kiln_model_save_to(model, take, &b, NULL));
+  assert_ok(kiln_model_save_to(model, take_bytes, &b, NULL));
   kiln_model *again = load(&b);
   kiln_instance *instance = instance_of(again);
   kiln_value *v[4] = {NULL};
@@ -168,29 +153,30 @@ static void test_extras(void **state) {
   kiln_save_options options = {.extras = files, .extra_count = 1};
   kiln_extra extra;
   (void)state;
-  bytes kept = {0}, replaced = {0}, dropped = {0};
-  assert_ok(kiln_model_save_to(model, take, &kept, &options));
+  archive_bytes kept = {0}, replaced = {0}, dropped = {0};
+  assert_ok(kiln_model_save_to(model, take_bytes, &kept, &options));
   kiln_model *again = load(&kept);
   assert_extra(again, 0, "a/b.json", "{}");
   assert_extra(again, 1, "note.txt", "kept");
   kiln_model_release(again);
   options.extra_count = 2;
-  assert_ok(kiln_model_save_to(model, take, &replaced, &options));
+  assert_ok(kiln_model_save_to(model, take_bytes, &replaced, &options));
   again = load(&replaced);
   assert_extra(again, 1, "note.txt", "new");
   kiln_model_release(again);
   options = (kiln_save_options){.drop_extras = 1};
-  assert_ok(kiln_model_save_to(model, take, &dropped, &options));
+  assert_ok(kiln_model_save_to(model, take_bytes, &dropped, &options));
   again = load(&dropped);
   assert_error(kiln_model_extra_file(again, 0, &extra), KILN_NOT_FOUND, NULL);
   kiln_model_release(again);
   const kiln_extra twice[2] = {{"x", "1", 1}, {"x", "2", 1}};
   options = (kiln_save_options){.extras = twice, .extra_count = 2};
-  bytes none = {0};
-  assert_error(kiln_model_save_to(model, take, &none, &options), KILN_INVALID_ARGUMENT,
+  archive_bytes none = {0};
+  assert_error(kiln_model_save_to(model, take_bytes, &none, &options), KILN_INVALID_ARGUMENT,
                "two files");
   options = (kiln_save_options){.extra_count = 1};
-  assert_error(kiln_model_save_to(model, take, &none, &options), KILN_INVALID_ARGUMENT, "extra");
+  assert_error(kiln_model_save_to(model, take_bytes, &none, &options), KILN_INVALID_ARGUMENT,
+               "extra");
   free(kept.data);
   free(replaced.data);
   free(dropped.data);
@@ -233,18 +219,18 @@ static void test_files(void **state) {
 }
 
 static void test_refused(void **state) {
-  bytes b = {.fail_at = 1000};
+  archive_bytes b = {.fail_at = 1000};
   (void)state;
   assert_error(kiln_model_save_to(model, NULL, NULL, NULL), KILN_INVALID_ARGUMENT, "function");
-  assert_error(kiln_model_save_to(model, take, &b, NULL), KILN_INVALID_FILE, "host");
+  assert_error(kiln_model_save_to(model, take_bytes, &b, NULL), KILN_INVALID_FILE, "host");
   free(b.data);
 }
 
 /* The N-th request for memory fails, for each N. */
 static kiln_status *save_once(kiln_mem *mem, void *arg) {
-  bytes b = {0};
+  archive_bytes b = {0};
   (void)mem;
-  kiln_status *status = kiln_model_save_to(arg, take, &b, NULL);
+  kiln_status *status = kiln_model_save_to(arg, take_bytes, &b, NULL);
   free(b.data);
   return status;
 }

@@ -128,11 +128,6 @@ static void fill_seats(stage *g) {
 
 /* -- Refusing -- */
 
-static int count_bytes(void *user, const void *data, size_t size) {
-  (void)data;
-  *(size_t *)user += size;
-  return 0;
-}
 /* All that wants the instance for itself. */
 static void assert_refuses(kiln_instance *instance) {
   kiln_model *frozen = NULL;
