@@ -1,70 +1,18 @@
 /* builder_test.c: graphs built by the host, read from text, and run. Expected numbers are worked
  * out by hand. */
-#include "kiln/kiln_graph.h"
-
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
-
-static int open_eval(void **state) {
-  (void)state;
-  context = context_with("codegen", "eval");
-  return 0;
-}
 
 /* -- Helpers -- */
 
-static kiln_builder *make(void) {
-  kiln_builder *b = NULL;
-  assert_ok(kiln_builder_create(context, &b));
-  return b;
-}
-
-static kiln_var input(kiln_builder *b, const char *name, const char *type) {
-  kiln_var v = 0;
-  assert_ok(kiln_builder_input(b, name, type, &v));
-  assert_true(v > 0);
-  return v;
-}
-
-/* A call of two values of the graph (the second may be 0) with one result. */
-static kiln_var call(kiln_builder *b, const char *op, kiln_var x, kiln_var y) {
-  const kiln_builder_arg args[2] = {{.var = x}, {.var = y}};
-  kiln_var out = 0;
-  int count = 0;
-  assert_ok(kiln_builder_call(b, op, args, y ? 2 : 1, &out, 1, &count));
-  assert_int_equal(count, 1);
-  return out;
-}
-
-static void assert_text(kiln_builder *b, const char *want) {
-  char *text = NULL;
-  assert_ok(kiln_builder_print(b, 3, &text));
-  assert_string_equal(text, want);
-  kiln_text_free(text);
-}
+static kiln_builder *make(void) { return create_builder(context); }
 
 /* Makes the model and an instance of it; the builder is gone. */
 static kiln_instance *finish(kiln_builder *b) {
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_builder_finish(b, &model));
-  assert_ok(kiln_instance_create(model, &instance));
+  kiln_model *model = finish_model(b);
+  kiln_instance *instance = instance_of(model);
   kiln_model_release(model);
-  kiln_builder_destroy(b);
   return instance;
-}
-
-/* Calls forward several times, so that it is profiled and compiled; arguments stay the caller's. */
-static void assert_result(kiln_instance *instance, kiln_value *const *args, int count,
-                          const char *want) {
-  for (int i = 0; i < 4; i++) {
-    kiln_value *result = NULL;
-    char *text = NULL;
-    assert_ok(kiln_instance_call(instance, "forward", args, count, NULL, &result));
-    assert_ok(kiln_value_print(result, 100, &text));
-    assert_string_equal(text, want);
-    kiln_text_free(text);
-    kiln_value_destroy(result);
-  }
 }
 
 /* -- Tests -- */
@@ -77,13 +25,13 @@ static void test_straight(void **state) {
   kiln_value *alpha = int_of(-2);
   kiln_builder *b = make();
   (void)state;
-  kiln_var vx = input(b, "x", "Tensor"), vw = 0, sum = 0;
+  kiln_var vx = input_of(b, "x", "Tensor"), vw = 0, sum = 0;
   assert_ok(kiln_builder_attribute(b, "w", w, &vw));
-  kiln_var product = call(b, "aten::matmul", vx, vw);
+  kiln_var product = call_of(b, "aten::matmul", vx, vw);
   const kiln_builder_arg args[3] = {{.var = product}, {.value = bias}, {"alpha", 0, alpha}};
   assert_ok(kiln_builder_call(b, "aten::add", args, 3, &sum, 1, NULL));
   assert_string_equal(kiln_builder_type(b, sum), "Tensor");
-  kiln_var out = call(b, "aten::relu", sum, 0);
+  kiln_var out = call_of(b, "aten::relu", sum, 0);
   assert_ok(kiln_builder_return(b, &out, 1));
   assert_ok(kiln_builder_verify(b));
   assert_text(b, "graph(%self : __torch__.Graph,\n"
@@ -97,11 +45,11 @@ static void test_straight(void **state) {
                  "  %7 : Tensor = aten::relu(%6)\n"
                  "  return (%7)\n");
   kiln_instance *instance = finish(b);
-  assert_result(instance, &x, 1, "tensor([[0., 0., 0.]], dtype=float32)");
+  assert_calls(instance, &x, 1, 4, "tensor([[0., 0., 0.]], dtype=float32)");
   kiln_value *got = NULL;
   static const float small[] = {3, 5};
   kiln_value *y = matrix_of(1, 2, small); /* [3 5 2] - 2 */
-  assert_result(instance, &y, 1, "tensor([[1., 3., 0.]], dtype=float32)");
+  assert_calls(instance, &y, 1, 4, "tensor([[1., 3., 0.]], dtype=float32)");
   assert_ok(kiln_instance_get(instance, "w", &got));
   kiln_value_destroy(got);
   kiln_instance_release(instance);
@@ -117,16 +65,16 @@ static void test_control(void **state) {
   kiln_builder *b = make();
   kiln_value *one = int_of(1), *three = int_of(3), *ten = int_of(10), *n = int_of(5);
   (void)state;
-  kiln_var vn = input(b, "n", "int"), vone, vthree, vten, i, carried, next, total, outs[2];
+  kiln_var vn = input_of(b, "n", "int"), vone, vthree, vten, i, carried, next, total, outs[2];
   assert_ok(kiln_builder_constant(b, one, &vone));
   assert_ok(kiln_builder_constant(b, three, &vthree));
   assert_ok(kiln_builder_constant(b, ten, &vten));
   assert_ok(kiln_builder_loop(b, vn, 0, &vone, 1, &i, &carried));
-  kiln_var k = call(b, "aten::add", i, vone);
-  kiln_var product = call(b, "aten::mul", carried, k);
+  kiln_var k = call_of(b, "aten::add", i, vone);
+  kiln_var product = call_of(b, "aten::mul", carried, k);
   assert_ok(kiln_builder_end_loop(b, 0, &product, 1, &total));
-  assert_ok(kiln_builder_if(b, call(b, "aten::gt", vn, vthree)));
-  kiln_var big = call(b, "aten::add", total, vten);
+  assert_ok(kiln_builder_if(b, call_of(b, "aten::gt", vn, vthree)));
+  kiln_var big = call_of(b, "aten::add", total, vten);
   assert_ok(kiln_builder_else(b, &big, 1));
   assert_ok(kiln_builder_end_if(b, &total, 1, &next));
   outs[0] = next;
@@ -154,8 +102,8 @@ static void test_control(void **state) {
                  "  %15 : (int, int) = prim::TupleConstruct(%14, %11)\n"
                  "  return (%15)\n");
   kiln_instance *instance = finish(b);
-  assert_result(instance, &n, 1, "(130, 120)");
-  assert_result(instance, &three, 1, "(6, 6)");
+  assert_calls(instance, &n, 1, 4, "(130, 120)");
+  assert_calls(instance, &three, 1, 4, "(6, 6)");
   kiln_instance_release(instance);
   kiln_value_destroy(one);
   kiln_value_destroy(three);
@@ -194,22 +142,22 @@ static void test_fits(void **state) {
   static const float ones[] = {1, 1, 1, 1};
   kiln_value *x = matrix_of(2, 2, ones);
   (void)state;
-  kiln_var vx = input(b, "x", "Tensor"), size = 0, list, made, viewed;
+  kiln_var vx = input_of(b, "x", "Tensor"), size = 0, list, made, viewed;
   assert_ok(kiln_builder_constant(b, two, &size));
   const kiln_builder_arg zargs[2] = {{.var = size}, {.value = two}};
   assert_ok(kiln_builder_call(b, "aten::zeros", zargs, 2, &made, 1, NULL)); /* zeros(2, 2) */
-  list = call(b, "prim::ListConstruct", vx, made);
+  list = call_of(b, "prim::ListConstruct", vx, made);
   assert_string_equal(kiln_builder_type(b, list), "Tensor[]");
-  kiln_var stacked = call(b, "aten::cat", list, 0);
+  kiln_var stacked = call_of(b, "aten::cat", list, 0);
   const kiln_builder_arg view[2] = {{.var = stacked}, {.value = NULL}};
   /* None is no int[]: refused, and nothing stays. */
   assert_error(kiln_builder_call(b, "aten::view", view, 2, &viewed, 1, NULL), KILN_INVALID_ARGUMENT,
                "aten::view");
   assert_ok(kiln_builder_return(b, &stacked, 1));
   kiln_instance *instance = finish(b);
-  assert_result(instance, &x, 1,
-                "tensor([[1., 1.],\n        [1., 1.],\n        [0., 0.],\n        [0., 0.]], "
-                "dtype=float32)");
+  assert_calls(instance, &x, 1, 4,
+               "tensor([[1., 1.],\n        [1., 1.],\n        [0., 0.],\n        [0., 0.]], "
+               "dtype=float32)");
   kiln_instance_release(instance);
   kiln_value_destroy(two);
   kiln_value_destroy(x);
@@ -220,7 +168,7 @@ static void test_refused(void **state) {
   kiln_model *model = NULL;
   char *before = NULL;
   (void)state;
-  kiln_var x = input(b, "x", "Tensor"), out = 0, i = 0, carried = 0;
+  kiln_var x = input_of(b, "x", "Tensor"), out = 0, i = 0, carried = 0;
   assert_ok(kiln_builder_print(b, 3, &before));
   assert_error(kiln_builder_input(b, "x", "Tensor", &out), KILN_INVALID_ARGUMENT, "already");
   assert_error(kiln_builder_input(b, "y.1", "Tensor", &out), KILN_INVALID_ARGUMENT, "no name");
@@ -286,7 +234,7 @@ static void test_parse(void **state) {
                  "  return (%y, %i)\n");
   kiln_value *args[2] = {matrix_of(1, 2, data), int_of(1)};
   kiln_instance *instance = finish(b);
-  assert_result(instance, args, 2, "(tensor([7.], dtype=float32), tensor([1], dtype=int64))");
+  assert_calls(instance, args, 2, 4, "(tensor([7.], dtype=float32), tensor([1], dtype=int64))");
   kiln_instance_release(instance);
   kiln_value_destroy(args[0]);
   kiln_value_destroy(args[1]);
@@ -350,7 +298,7 @@ static void test_parse_attribute(void **state) {
   assert_error(kiln_builder_finish(b, &model), KILN_INVALID_ARGUMENT, "'w'");
   assert_ok(kiln_builder_attribute(b, "w", w, NULL));
   kiln_instance *instance = finish(b);
-  assert_result(instance, &w, 1, "tensor([[4., 9.]], dtype=float32)");
+  assert_calls(instance, &w, 1, 4, "tensor([[4., 9.]], dtype=float32)");
   kiln_instance_release(instance);
   assert_ok(parse(text, &b));
   assert_ok(kiln_builder_attribute(b, "w", five, NULL));
@@ -378,20 +326,20 @@ static void test_claims(void **state) {
   assert_ok(kiln_value_none(context, &none));
   assert_ok(parse(cast, &b));
   kiln_instance *instance = finish(b);
-  assert_result(instance, &text, 1, "'abab'");
+  assert_calls(instance, &text, 1, 4, "'abab'");
   assert_error(kiln_instance_call(instance, "forward", &five, 1, NULL, &result), KILN_RAISED,
                "cast to str");
   kiln_instance_release(instance);
   assert_ok(parse(unwrap, &b));
   instance = finish(b);
-  assert_result(instance, &five, 1, "10");
+  assert_calls(instance, &five, 1, 4, "10");
   kiln_status *status = kiln_instance_call(instance, "forward", &none, 1, NULL, &result);
   assert_non_null(status);
   kiln_status_destroy(status);
   kiln_instance_release(instance);
   assert_ok(parse(nothing, &b));
   instance = finish(b);
-  assert_result(instance, NULL, 0, "('', 0, 0)");
+  assert_calls(instance, NULL, 0, 4, "('', 0, 0)");
   kiln_instance_release(instance);
   kiln_value_destroy(text);
   kiln_value_destroy(five);
@@ -402,7 +350,7 @@ static void test_finished(void **state) {
   kiln_builder *b = make();
   kiln_model *model = NULL;
   (void)state;
-  kiln_var x = input(b, "x", "Tensor");
+  kiln_var x = input_of(b, "x", "Tensor");
   kiln_value *one = int_of(1);
   assert_ok(kiln_builder_attribute(b, "one", one, NULL));
   kiln_value_destroy(one);

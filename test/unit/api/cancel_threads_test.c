@@ -3,8 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "kiln/kiln_graph.h"
-#include "test/unit/api/fixture.h"
+#include "test/unit/api/built.h"
 
 static kiln_context *context;
 static kiln_cancel *cancel;
@@ -29,12 +28,10 @@ static void *cancel_soon(void *arg) {
 }
 
 static kiln_instance *load_instance(kiln_context *in, const char *path) {
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_model_load(in, path, NULL, &model));
-  assert_ok(kiln_instance_create(model, &instance));
-  kiln_model_release(model);
-  return instance;
+  subject s = {.context = in};
+  load_subject(&s, path);
+  kiln_model_release(s.model);
+  return s.instance;
 }
 
 static kiln_value *tensor(kiln_context *in, int64_t rows, int64_t columns) {
@@ -81,13 +78,8 @@ static void products_are_cancelled(void **state) {
                              "  %y : Tensor = aten::mm(%wide, %tall)\n"
                              "  return (%y)\n";
   (void)state;
-  kiln_builder *builder = NULL;
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_builder_parse(context, text, sizeof text - 1, &builder));
-  assert_ok(kiln_builder_finish(builder, &model));
-  kiln_builder_destroy(builder);
-  assert_ok(kiln_instance_create(model, &instance));
+  kiln_model *model = parse_model(context, text, sizeof text - 1);
+  kiln_instance *instance = instance_of(model);
   kiln_model_release(model);
   kiln_value *x = tensor(context, 1, 1), *y = NULL;
   assert_cancelled(instance, "forward", x);
@@ -122,18 +114,15 @@ static int cancel_until_it_runs(kiln_instance *instance, kiln_value *x) {
 static void make_lines(kiln_model **out_model, kiln_instance **out_instance) {
   enum { LINES = 4000, LINE = 64 };
   char *text = malloc((size_t)(LINES + 4) * LINE), *at = text;
-  kiln_builder *builder = NULL;
   assert_non_null(text);
   at += snprintf(at, LINE, "graph(%%x0 : Tensor):\n");
   for (int i = 0; i < LINES; i++) {
     at += snprintf(at, LINE, "  %%x%d : Tensor = aten::mul(%%x%d, %%x0)\n", i + 1, i);
   }
   at += snprintf(at, LINE, "  return (%%x%d)\n", LINES);
-  assert_ok(kiln_builder_parse(context, text, (size_t)(at - text), &builder));
+  *out_model = parse_model(context, text, (size_t)(at - text));
   free(text);
-  assert_ok(kiln_builder_finish(builder, out_model));
-  kiln_builder_destroy(builder);
-  assert_ok(kiln_instance_create(*out_model, out_instance));
+  *out_instance = instance_of(*out_model);
 }
 
 static void compiling_is_cancelled(void **state) {

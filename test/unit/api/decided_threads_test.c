@@ -4,19 +4,13 @@
 #include <pthread.h>
 
 #include "kiln/debug.h"
-#include "kiln/kiln_graph.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 
-static kiln_var attribute(kiln_builder *b, const char *name, kiln_value *value) {
-  kiln_var out;
-  assert_ok(kiln_builder_attribute(b, name, value, &out));
-  kiln_value_destroy(value);
-  return out;
-}
+/* The value, which may be NULL, is taken. */
 static kiln_var call(kiln_builder *b, const char *op, kiln_var x, kiln_value *y) {
   const kiln_builder_arg args[2] = {{.var = x}, {.value = y}};
-  kiln_var out;
-  assert_ok(kiln_builder_call(b, op, args, y ? 2 : 1, &out, 1, NULL));
+  const kiln_var out = call_with(b, op, args, y ? 2 : 1);
   kiln_value_destroy(y);
   return out;
 }
@@ -31,23 +25,17 @@ static kiln_var choose(kiln_builder *b, kiln_var condition, const char *op, kiln
 
 /* relu(x) * scale; its negative where p < 0, and its absolute value where mode is "abs". */
 static kiln_instance *make(kiln_model **out_model) {
-  kiln_builder *b = NULL;
-  kiln_instance *instance = NULL;
-  kiln_var x;
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &x));
-  const kiln_var p = attribute(b, "p", float_of(0.5)), mode = attribute(b, "mode", string_of("no"));
+  kiln_builder *b = create_builder(context);
+  const kiln_var x = input_of(b, "x", "Tensor");
+  const kiln_var p = attribute_of(b, "p", float_of(0.5)),
+                 mode = attribute_of(b, "mode", string_of("no"));
   const kiln_builder_arg args[2] = {{.var = call(b, "aten::relu", x, NULL)},
-                                    {.var = attribute(b, "scale", float_of(2))}};
-  kiln_var y;
-  assert_ok(kiln_builder_call(b, "aten::mul", args, 2, &y, 1, NULL));
+                                    {.var = attribute_of(b, "scale", float_of(2))}};
+  kiln_var y = call_with(b, "aten::mul", args, 2);
   y = choose(b, call(b, "aten::lt", p, float_of(0)), "aten::neg", y);
   y = choose(b, call(b, "aten::eq", mode, string_of("abs")), "aten::abs", y);
-  assert_ok(kiln_builder_return(b, &y, 1));
-  assert_ok(kiln_builder_finish(b, out_model));
-  kiln_builder_destroy(b);
-  assert_ok(kiln_instance_create(*out_model, &instance));
-  return instance;
+  *out_model = finish_with(b, y);
+  return instance_of(*out_model);
 }
 
 static void set(kiln_instance *instance, const char *name, kiln_value *value) {
@@ -56,12 +44,7 @@ static void set(kiln_instance *instance, const char *name, kiln_value *value) {
 }
 static void check(kiln_instance *instance, const char *want) {
   kiln_value *x = vector_of(3, (const float[]){-1, 1, 3});
-  for (int i = 0; i < 4; i++) {
-    kiln_value *result = NULL;
-    assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &result));
-    assert_prints(result, want);
-    kiln_value_destroy(result);
-  }
+  assert_calls(instance, &x, 1, 4, want);
   kiln_value_destroy(x);
 }
 

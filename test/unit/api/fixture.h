@@ -33,6 +33,12 @@ static inline kiln_context *context_with(const char *name, const char *value) {
   return context_of((const setting[]){{"compile", "sync"}, {name, value}, {NULL, NULL}});
 }
 
+static inline kiln_instance *instance_of(kiln_model *model) {
+  kiln_instance *instance = NULL;
+  assert_ok(kiln_instance_create(model, &instance));
+  return instance;
+}
+
 /* A loaded model, one instance of it, and their context. */
 typedef struct subject {
   kiln_context *context;
@@ -43,7 +49,7 @@ typedef struct subject {
 /* Into the context that `s` has. */
 static inline void load_subject(subject *s, const char *path) {
   assert_ok(kiln_model_load(s->context, path, NULL, &s->model));
-  assert_ok(kiln_instance_create(s->model, &s->instance));
+  s->instance = instance_of(s->model);
 }
 
 static inline void close_subject(subject *s) {

@@ -2,24 +2,11 @@
  * instance still has. Expected numbers are worked out by hand; that PyTorch runs frozen archives
  * with the same results is test/make/convert.py's to tell. */
 #include "api/internal.h"
-#include "kiln/kiln_graph.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
 
 /* -- Helpers -- */
-
-static kiln_instance *instance_of(kiln_model *model) {
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_instance_create(model, &instance));
-  return instance;
-}
-
-static void assert_call(kiln_instance *instance, kiln_value *x, const char *want) {
-  kiln_value *result = NULL;
-  assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &result));
-  assert_prints(result, want);
-  kiln_value_destroy(result);
-}
 
 static void assert_has(kiln_instance *instance, const char *name, bool has) {
   kiln_value *value = NULL;
@@ -37,43 +24,20 @@ static kiln_model *freeze(kiln_model *model, const char *preserve, bool eval) {
   return frozen;
 }
 
-static void attribute(kiln_builder *b, const char *name, kiln_value *value, kiln_var *out) {
-  assert_ok(kiln_builder_attribute(b, name, value, out));
-  kiln_value_destroy(value);
-}
-
-static kiln_var call(kiln_builder *b, const char *op, kiln_var x, kiln_var y) {
-  const kiln_builder_arg args[2] = {{.var = x}, {.var = y}};
-  kiln_var out = 0;
-  assert_ok(kiln_builder_call(b, op, args, y ? 2 : 1, &out, 1, NULL));
-  return out;
-}
-
-static kiln_model *finish(kiln_builder *b, kiln_var result) {
-  kiln_model *model = NULL;
-  assert_ok(kiln_builder_return(b, &result, 1));
-  assert_ok(kiln_builder_finish(b, &model));
-  kiln_builder_destroy(b);
-  return model;
-}
-
 /* x * w + n, where n counts the calls from 5; `training` says nothing. */
 static kiln_model *counting(bool training) {
   static const float two_three[] = {2, 3};
-  kiln_builder *b = NULL;
+  kiln_builder *b = create_builder(context);
   kiln_value *flag = NULL, *one = int_of(1);
-  kiln_var x, w, n, next, unused;
   assert_ok(kiln_value_bool(context, training, &flag));
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &x));
-  attribute(b, "w", vector_of(2, two_three), &w);
-  attribute(b, "n", int_of(5), &n);
-  attribute(b, "training", flag, &unused);
+  const kiln_var x = input_of(b, "x", "Tensor");
+  const kiln_var w = attribute_of(b, "w", vector_of(2, two_three));
+  const kiln_var n = attribute_of(b, "n", int_of(5));
+  (void)attribute_of(b, "training", flag);
   const kiln_builder_arg add[2] = {{.var = n}, {.value = one}};
-  assert_ok(kiln_builder_call(b, "aten::add", add, 2, &next, 1, NULL));
-  assert_ok(kiln_builder_set(b, "n", next));
+  assert_ok(kiln_builder_set(b, "n", call_with(b, "aten::add", add, 2)));
   kiln_value_destroy(one);
-  return finish(b, call(b, "aten::add", call(b, "aten::mul", x, w), n));
+  return finish_with(b, call_of(b, "aten::add", call_of(b, "aten::mul", x, w), n));
 }
 
 /* -- Tests -- */
@@ -88,15 +52,15 @@ static void test_state(void **state) {
   assert_has(instance, "w", false);
   assert_has(instance, "training", false);
   assert_has(instance, "n", true);
-  assert_call(instance, x, "tensor([7., 8.], dtype=float32)");
-  assert_call(instance, x, "tensor([8., 9.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([7., 8.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([8., 9.], dtype=float32)");
   kiln_model_release(frozen);
   /* Of an instance: as it is now. */
-  assert_call(old, x, "tensor([7., 8.], dtype=float32)");
+  assert_calls(old, &x, 1, 1, "tensor([7., 8.], dtype=float32)");
   assert_ok(kiln_instance_freeze(old, NULL, &frozen));
   kiln_instance_release(instance);
   instance = instance_of(frozen);
-  assert_call(instance, x, "tensor([8., 9.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([8., 9.], dtype=float32)");
   kiln_value_destroy(x);
   kiln_instance_release(instance);
   kiln_instance_release(old);
@@ -111,9 +75,9 @@ static void test_preserved(void **state) {
   kiln_value *x = vector_of(2, ones), *w = vector_of(2, tens);
   (void)state;
   assert_has(instance, "w", true);
-  assert_call(instance, x, "tensor([7., 8.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([7., 8.], dtype=float32)");
   assert_ok(kiln_instance_set(instance, "w", w));
-  assert_call(instance, x, "tensor([16., 16.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([16., 16.], dtype=float32)");
   kiln_value_destroy(x);
   kiln_value_destroy(w);
   kiln_instance_release(instance);
@@ -124,22 +88,20 @@ static void test_preserved(void **state) {
 /* What is written stays, and what nobody writes does not: a += x, a + c. */
 static void test_written(void **state) {
   static const float zeros[] = {0, 0}, ones[] = {1, 1};
-  kiln_builder *b = NULL;
+  kiln_builder *b = create_builder(context);
   kiln_value *x = vector_of(2, ones);
-  kiln_var vx, a, c;
   (void)state;
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &vx));
-  attribute(b, "a", vector_of(2, zeros), &a);
-  attribute(b, "c", vector_of(2, ones), &c);
-  (void)call(b, "aten::add_", a, vx);
-  kiln_model *model = finish(b, call(b, "aten::add", a, c));
+  const kiln_var vx = input_of(b, "x", "Tensor");
+  const kiln_var a = attribute_of(b, "a", vector_of(2, zeros));
+  const kiln_var c = attribute_of(b, "c", vector_of(2, ones));
+  (void)call_of(b, "aten::add_", a, vx);
+  kiln_model *model = finish_with(b, call_of(b, "aten::add", a, c));
   kiln_model *frozen = freeze(model, NULL, false);
   kiln_instance *instance = instance_of(frozen);
   assert_has(instance, "a", true);
   assert_has(instance, "c", false);
-  assert_call(instance, x, "tensor([2., 2.], dtype=float32)");
-  assert_call(instance, x, "tensor([3., 3.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([2., 2.], dtype=float32)");
+  assert_calls(instance, &x, 1, 1, "tensor([3., 3.], dtype=float32)");
   kiln_value_destroy(x);
   kiln_instance_release(instance);
   kiln_model_release(frozen);
@@ -212,7 +174,7 @@ static void test_archive(void **state) {
   kiln_instance_release(old);
   assert_has(instance, "w", false);
   assert_has(instance, "b", false);
-  for (int i = 0; i < 3; i++) assert_call(instance, x, want);
+  for (int i = 0; i < 3; i++) assert_calls(instance, &x, 1, 1, want);
   kiln_text_free(want);
   kiln_value_destroy(result);
   kiln_value_destroy(x);

@@ -2,7 +2,7 @@
  * that is printed means the same. Expected results are worked out by hand; what PyTorch makes of
  * such archives is test/make/convert.py's to tell. */
 #include "api/internal.h"
-#include "kiln/kiln_graph.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
 
@@ -22,15 +22,9 @@ static kiln_model *save_and_load(kiln_builder *b, archive_bytes *archive) {
   return model;
 }
 
-static void assert_calls(kiln_model *model, kiln_value *const *args, int count, const char *want) {
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_instance_create(model, &instance));
-  for (int i = 0; i < 3; i++) {
-    kiln_value *result = NULL;
-    assert_ok(kiln_instance_call(instance, "forward", args, count, NULL, &result));
-    assert_prints(result, want);
-    kiln_value_destroy(result);
-  }
+static void assert_runs(kiln_model *model, kiln_value *const *args, int count, const char *want) {
+  kiln_instance *instance = instance_of(model);
+  assert_calls(instance, args, count, 3, want);
   kiln_instance_release(instance);
 }
 
@@ -148,8 +142,8 @@ static void test_text(void **state) {
     kiln_model *saved = save_and_load(b, &archive), *built = NULL;
     kiln_value *n = int_of(cases[i].n);
     assert_ok(kiln_builder_finish(b, &built)); /* saving has left it as it was */
-    assert_calls(built, &n, 1, cases[i].want);
-    assert_calls(saved, &n, 1, cases[i].want);
+    assert_runs(built, &n, 1, cases[i].want);
+    assert_runs(saved, &n, 1, cases[i].want);
     kiln_value_destroy(n);
     kiln_model_release(built);
     kiln_model_release(saved);
@@ -162,28 +156,20 @@ static void test_text(void **state) {
 
 static kiln_builder *build_counter(void) {
   static const float ones[] = {1, 1};
-  kiln_builder *b = NULL;
-  kiln_value *start = int_of(10), *one = int_of(1), *w = vector_of(2, ones), *c = NULL;
-  kiln_var x, n, next, sum, weight, out;
+  kiln_builder *b = create_builder(context);
+  kiln_value *one = int_of(1), *c = NULL;
   assert_ok(kiln_value_complex(context, -0.0, 2, &c));
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &x));
-  assert_ok(kiln_builder_attribute(b, "count", start, &n));
-  assert_ok(kiln_builder_attribute(b, "w", w, &weight));
+  const kiln_var x = input_of(b, "x", "Tensor"), n = attribute_of(b, "count", int_of(10));
+  const kiln_var weight = attribute_of(b, "w", vector_of(2, ones));
   const kiln_builder_arg add[2] = {{.var = n}, {.value = one}};
-  assert_ok(kiln_builder_call(b, "aten::add", add, 2, &next, 1, NULL));
+  const kiln_var next = call_with(b, "aten::add", add, 2);
   assert_ok(kiln_builder_set(b, "count", next));
   const kiln_builder_arg by_weight[3] = {{.var = x}, {.var = weight}, {"alpha", next, NULL}};
-  assert_ok(kiln_builder_call(b, "aten::add", by_weight, 3, &sum, 1, NULL));
-  const kiln_builder_arg angle[1] = {{.value = c}};
-  kiln_var results[2] = {sum, 0};
-  assert_ok(kiln_builder_call(b, "aten::angle", angle, 1, &results[1], 1, NULL));
-  const kiln_builder_arg pair[2] = {{.var = results[0]}, {.var = results[1]}};
-  assert_ok(kiln_builder_call(b, "prim::TupleConstruct", pair, 2, &out, 1, NULL));
+  const kiln_var sum = call_with(b, "aten::add", by_weight, 3);
+  const kiln_var angle = call_with(b, "aten::angle", &(kiln_builder_arg){.value = c}, 1);
+  const kiln_var out = call_of(b, "prim::TupleConstruct", sum, angle);
   assert_ok(kiln_builder_return(b, &out, 1));
-  kiln_value_destroy(start);
   kiln_value_destroy(one);
-  kiln_value_destroy(w);
   kiln_value_destroy(c);
   return b;
 }
@@ -199,14 +185,13 @@ static void test_built(void **state) {
   (void)state;
   assert_ok(kiln_instance_create(model, &instance));
   for (int i = 1; i <= 3; i++) {
-    kiln_value *result = NULL, *first = NULL;
+    kiln_value *result = NULL;
     float got[2] = {0};
     assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &result));
-    assert_ok(kiln_value_item(result, 0, &first));
+    kiln_value *first = take_first(result);
     assert_ok(kiln_value_copy_data(first, got, sizeof got));
     assert_true(got[0] == (float)(11 + i) && got[1] == (float)(12 + i));
     kiln_value_destroy(first);
-    kiln_value_destroy(result);
   }
   kiln_value_destroy(x);
   kiln_instance_release(instance);
@@ -235,7 +220,7 @@ static void test_traced(void **state) {
   assert_string_equal(kiln_model_method_schema(model, "forward"),
                       "forward(Tensor lambda0) -> Tensor");
   kiln_value *again = vector_of(3, other);
-  assert_calls(model, &again, 1, "tensor([0., 10., 12.], dtype=float32)");
+  assert_runs(model, &again, 1, "tensor([0., 10., 12.], dtype=float32)");
   kiln_value_destroy(again);
   kiln_value_destroy(x);
   kiln_value_destroy(y);

@@ -5,38 +5,21 @@
 
 #include "api/internal.h"
 #include "kiln/debug.h"
-#include "kiln/kiln_graph.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 
 enum { THREADS = 4, CALLS = 100, WARM = 4 };
 
-static int open_eval(void **state) {
-  (void)state;
-  context = context_with("codegen", "eval");
-  return 0;
-}
-
 static kiln_var attribute(kiln_builder *b, const char *name, float first, float second) {
-  kiln_value *v = vector_of(2, (float[]){first, second});
-  kiln_var out = 0;
-  assert_ok(kiln_builder_attribute(b, name, v, &out));
-  kiln_value_destroy(v);
-  return out;
-}
-
-static kiln_var call_of(kiln_builder *b, const char *op, const kiln_builder_arg *args, int count) {
-  kiln_var out = 0;
-  assert_ok(kiln_builder_call(b, op, args, count, &out, 1, NULL));
-  return out;
+  return attribute_of(b, name, vector_of(2, (float[]){first, second}));
 }
 
 /* if writes: mean += 1 */
 static void write_mean(kiln_builder *b, kiln_var mean) {
-  kiln_var writes = 0;
+  const kiln_var writes = input_of(b, "writes", "bool");
   kiln_value *one = int_of(1);
-  assert_ok(kiln_builder_input(b, "writes", "bool", &writes));
   assert_ok(kiln_builder_if(b, writes));
-  (void)call_of(b, "aten::add_", (kiln_builder_arg[]){{.var = mean}, {.value = one}}, 2);
+  (void)call_with(b, "aten::add_", (kiln_builder_arg[]){{.var = mean}, {.value = one}}, 2);
   assert_ok(kiln_builder_else(b, NULL, 0));
   assert_ok(kiln_builder_end_if(b, NULL, 0, NULL));
   kiln_value_destroy(one);
@@ -44,11 +27,8 @@ static void write_mean(kiln_builder *b, kiln_var mean) {
 
 /* relu(batch_norm(x, w, b, mean, var)) * (v + v): scale (1, 2), shift (-1, 1), times (2, 4). */
 static kiln_model *make(bool writes) {
-  kiln_builder *b = NULL;
-  kiln_model *model = NULL;
-  kiln_var x = 0;
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &x));
+  kiln_builder *b = create_builder(context);
+  const kiln_var x = input_of(b, "x", "Tensor");
   const kiln_var w = attribute(b, "w", 2, 1), bias = attribute(b, "b", 0, 1);
   const kiln_var mean = attribute(b, "mean", 1, 0), var = attribute(b, "var", 4, 0.25f);
   const kiln_var v = attribute(b, "v", 1, 2);
@@ -58,13 +38,10 @@ static kiln_model *make(bool writes) {
   const kiln_builder_arg norm[] = {{.var = x},      {.var = w},      {.var = bias},
                                    {.var = mean},   {.var = var},    {.value = no},
                                    {.value = zero}, {.value = zero}, {.value = no}};
-  kiln_var y = call_of(b, "aten::batch_norm", norm, 9);
-  y = call_of(b, "aten::relu", (kiln_builder_arg[]){{.var = y}}, 1);
-  const kiln_var twice = call_of(b, "aten::add", (kiln_builder_arg[]){{.var = v}, {.var = v}}, 2);
-  y = call_of(b, "aten::mul", (kiln_builder_arg[]){{.var = y}, {.var = twice}}, 2);
-  assert_ok(kiln_builder_return(b, &y, 1));
-  assert_ok(kiln_builder_finish(b, &model));
-  kiln_builder_destroy(b);
+  kiln_var y = call_with(b, "aten::batch_norm", norm, 9);
+  y = call_of(b, "aten::relu", y, 0);
+  const kiln_var twice = call_of(b, "aten::add", v, v);
+  kiln_model *model = finish_with(b, call_of(b, "aten::mul", y, twice));
   kiln_value_destroy(no);
   kiln_value_destroy(zero);
   return model;
@@ -189,23 +166,15 @@ static kiln_value *tensor_of(kiln_dtype dtype, int rank, const int64_t *sizes, d
 }
 
 static kiln_var parameter(kiln_builder *b, const char *name, kiln_dtype dtype, double least) {
-  kiln_value *v = tensor_of(dtype, 1, (int64_t[]){CHANNELS}, least);
-  kiln_var out = 0;
-  assert_ok(kiln_builder_attribute(b, name, v, &out));
-  kiln_value_destroy(v);
-  return out;
+  return attribute_of(b, name, tensor_of(dtype, 1, (int64_t[]){CHANNELS}, least));
 }
 
 /* neg(batch_norm(x)) by the context; `affine`: with a weight and a bias. */
 static void norm_of(int rank, kiln_dtype dtype, bool affine, bool is_kept, void *out,
                     size_t bytes) {
   static const int64_t sizes[5] = {2, CHANNELS, 3, 2, 2};
-  kiln_builder *b = NULL;
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
-  kiln_var x = 0;
-  assert_ok(kiln_builder_create(context, &b));
-  assert_ok(kiln_builder_input(b, "x", "Tensor", &x));
+  kiln_builder *b = create_builder(context);
+  const kiln_var x = input_of(b, "x", "Tensor");
   kiln_value *no = NULL, *eps = float_of(1e-3);
   assert_ok(kiln_value_bool(context, 0, &no));
   kiln_builder_arg norm[9] = {{.var = x}};
@@ -215,11 +184,9 @@ static void norm_of(int rank, kiln_dtype dtype, bool affine, bool is_kept, void 
   norm[4].var = parameter(b, "var", dtype, 1.01);
   norm[5].value = norm[8].value = no;
   norm[6].value = norm[7].value = eps;
-  kiln_var y = call_of(b, "aten::batch_norm", norm, 9);
-  y = call_of(b, "aten::neg", (kiln_builder_arg[]){{.var = y}}, 1);
-  assert_ok(kiln_builder_return(b, &y, 1));
-  assert_ok(kiln_builder_finish(b, &model));
-  assert_ok(kiln_instance_create(model, &instance));
+  const kiln_var y = call_with(b, "aten::batch_norm", norm, 9);
+  kiln_model *model = finish_with(b, call_of(b, "aten::neg", y, 0));
+  kiln_instance *instance = instance_of(model);
   kiln_value *input = tensor_of(dtype, rank, sizes, 0);
   for (int i = 0; i < WARM; i++) {
     kiln_value *result = NULL;
@@ -233,7 +200,6 @@ static void norm_of(int rank, kiln_dtype dtype, bool affine, bool is_kept, void 
   kiln_value_destroy(eps);
   kiln_instance_release(instance);
   kiln_model_release(model);
-  kiln_builder_destroy(b);
 }
 
 static void norms_have_the_interpreters_bits(void **state) {

@@ -52,8 +52,7 @@ static kiln_status *run(kiln_context *context, kiln_instance *instance, float *o
 
 static void assert_runs(kiln_context *context, kiln_model *model) {
   float y[6] = {0};
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_instance_create(model, &instance));
+  kiln_instance *instance = instance_of(model);
   assert_ok(run(context, instance, y));
   for (int i = 0; i < 6; i++) assert_true(y[i] == (float)(i + 2));
   kiln_instance_release(instance);

@@ -7,8 +7,7 @@
 
 #include "base/budget.h"
 #include "base/sanitize.h"
-#include "kiln/kiln_graph.h"
-#include "test/unit/api/fixture.h"
+#include "test/unit/api/built.h"
 #include "test/unit/child.h"
 
 enum { COLUMNS = 8 };
@@ -24,11 +23,8 @@ static kiln_context *process_context(const char *name, const char *value) {
 }
 
 static void make_model(subject *s, const char *text, size_t size) {
-  kiln_builder *builder = NULL;
-  assert_ok(kiln_builder_parse(s->context, text, size, &builder));
-  assert_ok(kiln_builder_finish(builder, &s->model));
-  kiln_builder_destroy(builder);
-  assert_ok(kiln_instance_create(s->model, &s->instance));
+  s->model = parse_model(s->context, text, size);
+  s->instance = instance_of(s->model);
 }
 
 /* `format` for each of `length` operators, with its number and that of the one before it, as one
@@ -114,8 +110,7 @@ static void killed_is_interpreted(void **state) {
   assert_ok(call(&s, 2, 1, NULL));
   pthread_join(thread, NULL);
   assert_non_null(strstr(reason_of(&s, 0), "compile_process"));
-  kiln_counters counters;
-  kiln_model_counters(s.model, &counters);
+  const kiln_counters counters = counters_of(s.model);
   assert_int_equal(counters.compile_failures, 1);
   assert_ok(call(&s, 2, 1, NULL));
   close_subject(&s);
@@ -131,8 +126,7 @@ static void time_ends_within_a_group(void **state) {
     assert_ok(call(&s, 2, 1, NULL));
     assert_true(now_ms() - begin < 5000);
   }
-  kiln_counters counters;
-  kiln_model_counters(s.model, &counters);
+  const kiln_counters counters = counters_of(s.model);
   assert_int_equal(counters.compiles, 0);
   close_subject(&s);
   assert_no_child();
@@ -194,8 +188,7 @@ static void threads_compile(void **state) {
     assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]), 0);
   }
   for (int i = 0; i < CALLERS; i++) pthread_join(callers[i].thread, NULL);
-  kiln_counters counters;
-  kiln_model_counters(models[0].model, &counters);
+  const kiln_counters counters = counters_of(models[0].model);
   assert_true(counters.compiles > 0);
   assert_int_equal(counters.compile_failures, 0);
   for (int i = 0; i < 2; i++) {

@@ -49,12 +49,6 @@ static kiln_model *load(const archive_bytes *b) {
   return again;
 }
 
-static kiln_instance *instance_of(kiln_model *m) {
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_instance_create(m, &instance));
-  return instance;
-}
-
 static void assert_attribute(kiln_instance *instance, const char *name, const char *want) {
   kiln_value *v = NULL;
   assert_ok(kiln_instance_get(instance, name, &v));

@@ -1,8 +1,7 @@
 /* trace_test.c: operators called by the host, with and without a trace; what was recorded, printed
  * and run on other values. Expected numbers are worked out by hand. */
-#include "kiln/kiln_graph.h"
-
 #include "api/internal.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 #include "test/unit/sweep.h"
 
@@ -21,27 +20,13 @@ static kiln_value *call(kiln_trace *trace, const char *op, const kiln_value *x,
   return result;
 }
 
-static void assert_text(kiln_builder *b, const char *want) {
-  char *text = NULL;
-  assert_ok(kiln_builder_print(b, 3, &text));
-  assert_string_equal(text, want);
-  kiln_text_free(text);
-}
-
+/* The builder is gone. */
 static void assert_runs(kiln_builder *b, kiln_value *const *args, int count, const char *want) {
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
-  assert_ok(kiln_builder_finish(b, &model));
-  assert_ok(kiln_instance_create(model, &instance));
-  for (int i = 0; i < 3; i++) {
-    kiln_value *result = NULL;
-    assert_ok(kiln_instance_call(instance, "forward", args, count, NULL, &result));
-    assert_prints(result, want);
-    kiln_value_destroy(result);
-  }
+  kiln_model *model = finish_model(b);
+  kiln_instance *instance = instance_of(model);
+  assert_calls(instance, args, count, 3, want);
   kiln_instance_release(instance);
   kiln_model_release(model);
-  kiln_builder_destroy(b);
 }
 
 static void test_eager(void **state) {

@@ -12,6 +12,12 @@ static inline int open_context(void **state) {
   return 0;
 }
 
+static inline int open_eval(void **state) {
+  (void)state;
+  context = context_with("codegen", "eval");
+  return 0;
+}
+
 static inline int close_context(void **state) {
   (void)state;
   kiln_context_release(context);
@@ -56,4 +62,15 @@ static inline void assert_prints(const kiln_value *value, const char *want) {
   assert_ok(kiln_value_print(value, 100, &text));
   assert_string_equal(text, want);
   kiln_text_free(text);
+}
+
+/* So many calls of forward, so that it is profiled and compiled. */
+static inline void assert_calls(kiln_instance *instance, kiln_value *const *args, int count,
+                                int calls, const char *want) {
+  for (int i = 0; i < calls; i++) {
+    kiln_value *result = NULL;
+    assert_ok(kiln_instance_call(instance, "forward", args, count, NULL, &result));
+    assert_prints(result, want);
+    kiln_value_destroy(result);
+  }
 }

@@ -1,7 +1,7 @@
 /* values_test.c: makers and readers of values, containers, copies, files. */
 #include <math.h>
 
-#include "kiln/kiln_graph.h"
+#include "test/unit/api/built.h"
 #include "test/unit/api/values.h"
 
 static void test_plain(void **state) {
@@ -156,15 +156,10 @@ static void test_names_of_fields(void **state) {
       "graph(%x : Tensor):\n"
       "  %y : NamedTuple(a : Tensor, b : Tensor) = prim::TupleConstruct(%x, %x)\n"
       "  return (%y)\n";
-  kiln_builder *builder = NULL;
-  kiln_model *model = NULL;
-  kiln_instance *instance = NULL;
+  kiln_model *model = parse_model(context, text, sizeof text - 1);
+  kiln_instance *instance = instance_of(model);
   kiln_value *x = vector_of(2, (const float[]){1, 2}), *y = NULL, *name = NULL, *pair = NULL;
   (void)state;
-  assert_ok(kiln_builder_parse(context, text, sizeof text - 1, &builder));
-  assert_ok(kiln_builder_finish(builder, &model));
-  kiln_builder_destroy(builder);
-  assert_ok(kiln_instance_create(model, &instance));
   assert_ok(kiln_instance_call(instance, "forward", &x, 1, NULL, &y));
   assert_ok(kiln_value_key(y, 1, &name));
   assert_string_equal(kiln_value_as_string(name, NULL), "b");

@@ -1,9 +1,7 @@
 /* views_fused_test.c: views between two pointwise operators become index maps in one kernel, which
  * gives what the interpreter gives: of every dtype and layout, and after a change of sizes. That
  * they are in the kernel is seen by there being one, for groups of one operator are not formed. */
-#include "kiln/kiln_graph.h"
-
-#include "test/unit/api/fixture.h"
+#include "test/unit/api/built.h"
 
 enum { ROWS = 4, COLUMNS = 6, ELEMENTS = 2 * ROWS * COLUMNS, GAP = 2 };
 
@@ -82,8 +80,6 @@ static const char *const modes[][2] = {
 
 static kiln_model *make(kiln_context *context, const view_case *c) {
   char text[2048];
-  kiln_builder *b = NULL;
-  kiln_model *model = NULL;
   const int size = snprintf(
       text, sizeof text,
       "graph(%%x : Tensor):\n"
@@ -96,10 +92,7 @@ static kiln_model *make(kiln_context *context, const view_case *c) {
       "  %%r : Tensor = aten::mul(%%v, %%v)\n"
       "  return (%%r)\n",
       c->lines);
-  assert_ok(kiln_builder_parse(context, text, (size_t)size, &b));
-  assert_ok(kiln_builder_finish(b, &model));
-  kiln_builder_destroy(b);
-  return model;
+  return parse_model(context, text, (size_t)size);
 }
 
 /* -- Inputs -- */
@@ -163,7 +156,7 @@ static void check_case(kiln_context *plain, kiln_context *jit, const view_case *
   fill(memory, dtype);
   for (int i = 0; i < 2; i++) {
     models[i] = make(contexts[i], c);
-    assert_ok(kiln_instance_create(models[i], &instances[i]));
+    instances[i] = instance_of(models[i]);
   }
   for (int i = 0; i < 6; i++) {
     const int rows = i < 3 ? ROWS : 2 * ROWS;
@@ -175,8 +168,7 @@ static void check_case(kiln_context *plain, kiln_context *jit, const view_case *
     if (strcmp(want, got) != 0)
       fail_msg("%scall %d, layout %d: %s\n, not %s", c->lines, i + 1, layout, got, want);
   }
-  kiln_counters counters;
-  kiln_model_counters(models[1], &counters);
+  const kiln_counters counters = counters_of(models[1]);
   if ((counters.compiled_runs > 0) != c->fused || counters.compile_failures > 0)
     fail_msg("%sis %sin a kernel", c->lines, c->fused ? "not " : "");
   for (int i = 0; i < 2; i++) {
