@@ -70,11 +70,12 @@ static void end(writer *w, int section) {
 static void put_relocations(writer *w, const uint32_t *section_symbols) {
   for (int i = 0; i < w->image->relocations.count; i++) {
     const kiln__relocation *r = &w->image->relocations.data[i];
-    const uint32_t symbol =
-        r->symbol ? symbol_of_elsewhere(w, r->symbol) : section_symbols[r->in_code ? CODE : DATA];
+    const bool is_ours = r->part != KILN__IMAGE_SYMBOLS;
+    const uint32_t symbol = is_ours ? section_symbols[r->part == KILN__IMAGE_CODE ? CODE : DATA]
+                                    : symbol_of_elsewhere(w, w->image->symbols.data[r->target]);
     const Elf64_Rela rela = {.r_offset = r->at,
                              .r_info = ELF64_R_INFO((uint64_t)symbol, R_X86_64_64),
-                             .r_addend = (int64_t)r->target};
+                             .r_addend = is_ours ? (int64_t)r->target : 0};
     put(w, &rela, sizeof rela);
   }
 }
@@ -87,7 +88,8 @@ static void put_names(writer *w) {
   end(w, NAMES);
 }
 
-kiln_str kiln__image_object(const kiln__image *image, const char *symbol, size_t at, size_t bytes) {
+kiln_str kiln__image_object(const kiln__image *image, const char *symbol, const void *at,
+                            size_t bytes) {
   writer w = {.image = image,
               .out = kiln_text_in(image->arena),
               .strings = kiln_text_in(image->arena),
@@ -112,7 +114,8 @@ kiln_str kiln__image_object(const kiln__image *image, const char *symbol, size_t
     (void)add_symbol(&w, f->name, ELF64_ST_INFO(STB_LOCAL, STT_FUNC), CODE, f->at, f->bytes);
   }
   const uint32_t locals = (uint32_t)w.symbols.count;
-  (void)add_symbol(&w, symbol, ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), DATA, at, bytes);
+  (void)add_symbol(&w, symbol, ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), DATA, kiln__image_place(at),
+                   bytes);
 
   put(&w, &header, sizeof header);
   begin(&w, CODE, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 64);

@@ -52,9 +52,10 @@ static void put_storages(kiln__exporter *x) {
   }
 }
 
-static size_t put_storage_images(kiln__exporter *x) {
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < x->storages.count; i++) KILN__PUT(&x->image, x->storages.data[i].image);
+static const kiln_aot_storage *put_storage_images(kiln__exporter *x) {
+  const kiln_aot_storage *at = kiln__image_put(&x->image, NULL, 0, 8);
+  for (int i = 0; i < x->storages.count; i++)
+    (void)KILN__ARRAY(&x->image, &x->storages.data[i].image, 1);
   return at;
 }
 
@@ -71,24 +72,21 @@ static kiln_aot_head head_of(const kiln__exporter *x) {
 
 /* -- The program -- */
 
-static size_t put_inputs(kiln__exporter *x) {
-  kiln_aot_input *images = KILN_NEW_ARRAY(x->arena, kiln_aot_input, x->inputs.count);
-  for (int i = 0; i < x->inputs.count; i++) images[i].tag = x->inputs.data[i].tag;
-  const size_t at = kiln__image_put(&x->image, images, sizeof *images * (size_t)x->inputs.count, 8);
+static const kiln_aot_input *put_inputs(kiln__exporter *x) {
+  kiln_aot_input *own = KILN_NEW_ARRAY(x->arena, kiln_aot_input, x->inputs.count);
+  for (int i = 0; i < x->inputs.count; i++) own[i].tag = x->inputs.data[i].tag;
+  kiln_aot_input *at = kiln__image_put(&x->image, own, sizeof *own * (size_t)x->inputs.count, 8);
   for (int i = 0; i < x->inputs.count; i++)
-    KILN__POINT(&x->image, at + (size_t)i * sizeof *images, kiln_aot_input, name,
-                kiln__image_text(&x->image, x->inputs.data[i].name));
+    kiln__image_set(&x->image, &at[i].name, kiln__image_text(&x->image, x->inputs.data[i].name));
   return at;
 }
 
 /* What a context is to be told beside its threads. */
-static size_t put_options(kiln__exporter *x) {
-  const bool rounds = x->request->jit->env.flags.matmul != 0;
-  const size_t text = kiln__image_text(&x->image, "KILN_MATMUL=bf16");
-  const char *none[2] = {NULL};
-  const size_t at = kiln__image_put(&x->image, none, sizeof none, 8);
-  if (rounds) kiln__image_point(&x->image, at, text);
-  return at;
+static const char *const *put_options(kiln__exporter *x) {
+  const char **own = KILN_NEW_ARRAY(x->arena, const char *, 2);
+  const char *text = kiln__image_text(&x->image, "KILN_MATMUL=bf16");
+  if (x->request->jit->env.flags.matmul != 0) own[0] = text;
+  return KILN__PUT(&x->image, own, 2, own);
 }
 
 static const char *dispatch_symbol(const kiln_dispatch *dispatch) {
@@ -99,50 +97,41 @@ static const char *dispatch_symbol(const kiln_dispatch *dispatch) {
 
 static kiln_status *put_program(kiln__exporter *x, int32_t self) {
   const kiln_export *r = x->request;
-  const kiln_env *env = &r->jit->env;
-  size_t plans;
-  KILN_TRY(kiln__export_plans_at(x, &plans));
-  const size_t callables = kiln__export_callables_at(x), methods = kiln__export_methods_at(x);
-  const size_t inputs = put_inputs(x), options = put_options(x);
-  const size_t args = kiln__export_numbers(x, x->args.data, x->args.count);
-  const size_t name = kiln__image_text(&x->image, r->name);
-  const size_t method = kiln__image_text(&x->image, r->method_name);
-  const size_t types = kiln__export_types_at(x), values = kiln__export_values_at(x);
-  const size_t storages = put_storage_images(x);
-  struct kiln_aot_program image;
-  memset(&image, 0, sizeof image);
-  image.isa = env->isa;
-  image.needs_tiles = env->tiles;
+  struct kiln_aot_program *own = KILN_NEW(x->arena, struct kiln_aot_program);
+  KILN_TRY(kiln__export_plans_at(x, &own->plans));
+  own->callables = kiln__export_callables_at(x);
+  own->methods = kiln__export_methods_at(x);
+  own->inputs = put_inputs(x);
+  own->options = put_options(x);
+  own->args = KILN__ARRAY(&x->image, x->args.data, x->args.count);
+  if (!own->args) own->args = x->begin; /* of none: an address all the same */
+  own->name = kiln__image_text(&x->image, r->name);
+  own->method = kiln__image_text(&x->image, r->method_name);
+  own->types = kiln__export_types_at(x);
+  own->values = kiln__export_values_at(x);
+  own->storages = put_storage_images(x);
+  own->mark = kiln__image_symbol(&x->image, KILN_AOT_MARK_NAME);
+  own->dispatch = kiln__image_symbol(&x->image, dispatch_symbol(r->call->dispatch));
+  own->isa = r->jit->env.isa;
+  own->needs_tiles = r->jit->env.tiles;
   x->head = head_of(x);
-  image.weights = x->head.digest;
-  image.weights_bytes = x->weights_end;
-  image.absent_bytes = x->absent_bytes;
-  image.type_count = x->types.count;
-  image.storage_count = x->storages.count;
-  image.value_count = x->values.count;
-  image.plan_count = x->plans.count;
-  image.callable_count = x->callables.count;
-  image.method_count = x->methods.count;
-  image.self = self;
-  image.arg_count = x->args.count;
-  image.input_count = x->inputs.count;
-  image.output_count = x->output_words.count;
-  image.writes = r->writes;
-  const size_t at = x->symbol_at = KILN__PUT(&x->image, image);
-  KILN__POINT(&x->image, at, kiln_aot_program, name, name);
-  KILN__POINT(&x->image, at, kiln_aot_program, method, method);
-  KILN__POINT(&x->image, at, kiln_aot_program, options, options);
-  KILN__POINT(&x->image, at, kiln_aot_program, types, types);
-  KILN__POINT(&x->image, at, kiln_aot_program, storages, storages);
-  KILN__POINT(&x->image, at, kiln_aot_program, values, values);
-  KILN__POINT(&x->image, at, kiln_aot_program, plans, plans);
-  KILN__POINT(&x->image, at, kiln_aot_program, callables, callables);
-  KILN__POINT(&x->image, at, kiln_aot_program, methods, methods);
-  KILN__POINT(&x->image, at, kiln_aot_program, args, args);
-  KILN__POINT(&x->image, at, kiln_aot_program, inputs, inputs);
-  kiln__image_name(&x->image, at + offsetof(kiln_aot_program, mark), KILN_AOT_MARK_NAME);
-  kiln__image_name(&x->image, at + offsetof(kiln_aot_program, dispatch),
-                   dispatch_symbol(r->call->dispatch));
+  own->weights = x->head.digest;
+  own->weights_bytes = x->weights_end;
+  own->absent_bytes = x->absent_bytes;
+  own->type_count = x->types.count;
+  own->storage_count = x->storages.count;
+  own->value_count = x->values.count;
+  own->plan_count = x->plans.count;
+  own->callable_count = x->callables.count;
+  own->method_count = x->methods.count;
+  own->self = self;
+  own->arg_count = x->args.count;
+  own->input_count = x->inputs.count;
+  own->output_count = x->output_words.count;
+  own->writes = r->writes;
+  x->program = KILN__PUT(&x->image, own, 1, &own->name, &own->method, &own->options, &own->types,
+                         &own->storages, &own->values, &own->plans, &own->callables, &own->methods,
+                         &own->args, &own->inputs, &own->mark, &own->dispatch);
   return NULL;
 }
 
@@ -180,8 +169,7 @@ static kiln_status *write_files(kiln__exporter *x) {
   const char *folder = x->request->folder;
   const char *symbol = kiln_arena_printf(x->arena, "%s_program", x->request->name);
   kiln_str header = kiln__export_header(x);
-  kiln_str object =
-      kiln__image_object(&x->image, symbol, x->symbol_at, sizeof(struct kiln_aot_program));
+  kiln_str object = kiln__image_object(&x->image, symbol, x->program, sizeof *x->program);
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return KILN_ERROR(KILN_INVALID_FILE, "%s: %s", folder, strerror(errno));
   KILN_TRY(write_file(x, "weights", write_weights, x));
@@ -201,7 +189,7 @@ static kiln_status *export_in(const kiln_export *request, kiln_arena *arena) {
                       &x->kernel_at, &x->code_at,   &x->source_at,  &x->range_at,    &x->written,
                       &x->needed,    &x->method_at, &x->compiled};
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) *maps[i] = kiln_map_in(arena);
-  (void)kiln__image_text(&x->image, KILN_VERSION_STRING); /* place 0 is none */
+  x->begin = kiln__image_text(&x->image, KILN_VERSION_STRING);
   int32_t self;
   KILN_TRY(kiln__export_value(x, request->self, &self)); /* with the classes that have methods */
   KILN_TRY(kiln__export_callables(x));

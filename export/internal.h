@@ -1,6 +1,6 @@
 /* internal.h: what the files of export/ share. All memory is of one arena; functions without a
- * status leave the scope where there is none left. Places are those in the image, numbers those in
- * the program's arrays. */
+ * status leave the scope where there is none left. What is put has an address of the image
+ * (image.h); numbers are those in the program's arrays. */
 #pragma once
 
 #include "aot/image.h"
@@ -8,17 +8,8 @@
 #include "export/image.h"
 #include "jit/executor.h"
 
-/* A value of the program, with the places of what it points to. */
-typedef struct kiln__out_value {
-  kiln_aot_value value;
-  size_t items, target; /* of its items; of its text or tensor */
-} kiln__out_value;
-
-typedef struct kiln__out_type {
-  const kiln_type *type;
-  kiln_aot_type image;
-  size_t elems, name, names, member_names, members; /* places */
-} kiln__out_type;
+/* The field has in `to` what it has in `from`. */
+#define KILN__SAME(to, from, field) memcpy(&(to)->field, &(from)->field, sizeof(to)->field)
 
 typedef struct kiln__out_storage {
   kiln_storage *storage;
@@ -70,13 +61,14 @@ typedef struct kiln__exporter {
   const kiln_export *request;
   kiln_arena *arena;
   kiln__image image;
-  KILN_VEC(kiln__out_value) values;
-  KILN_VEC(kiln__out_type) types;
+  KILN_VEC(kiln_aot_value) values;
+  KILN_VEC(const kiln_type *) types;
+  KILN_VEC(kiln_aot_type) type_images; /* of each */
   KILN_VEC(kiln__out_storage) storages;
   KILN_VEC(kiln__out_callable *) callables;
   KILN_VEC(kiln__out_plan *) plans;
   kiln_map value_at, type_at, storage_at, callable_at, plan_at; /* address -> number + 1 */
-  kiln_map kernel_at, code_at, source_at, range_at;             /* address -> place + 1 */
+  kiln_map kernel_at, code_at, source_at, range_at;             /* real address -> the image's */
   kiln_map method_at;
   kiln_map needed;   /* boxes from which all is needed */
   kiln_map written;  /* slots that a plan sets, + 1 */
@@ -93,7 +85,8 @@ typedef struct kiln__exporter {
   KILN_VEC(kiln__out_bytes) pieces; /* of the weights' file, in order */
   int64_t weights_end;
   kiln_aot_head head;
-  size_t symbol_at; /* of the program in the image */
+  const void *begin; /* of the image */
+  const struct kiln_aot_program *program;
 } kiln__exporter;
 
 /* -- values.c -- */
@@ -102,11 +95,9 @@ kiln_status *kiln__export_type(kiln__exporter *x, const kiln_type *type,
                                int32_t *out_index) KILN_MUST_USE;
 /* The arguments, with inputs for tensors and numbers, and the words of the outputs. */
 kiln_status *kiln__export_arguments(kiln__exporter *x) KILN_MUST_USE;
-/* Places of the arrays, when they are complete. */
-size_t kiln__export_types_at(kiln__exporter *x);
-size_t kiln__export_values_at(kiln__exporter *x);
-/* An array of int32 in the image; 0 where it is empty. */
-size_t kiln__export_numbers(kiln__exporter *x, const int32_t *numbers, int count);
+/* Put the arrays, when they are complete. */
+const kiln_aot_type *kiln__export_types_at(kiln__exporter *x);
+const kiln_aot_value *kiln__export_values_at(kiln__exporter *x);
 
 /* -- known.c -- */
 /* What plans read of weights, and what they keep: fills the plans' packs and results, and says
@@ -117,19 +108,20 @@ kiln_status *kiln__export_known(kiln__exporter *x) KILN_MUST_USE;
 /* The callable, and all that it calls. */
 kiln_status *kiln__export_callables(kiln__exporter *x) KILN_MUST_USE;
 int kiln__export_callable_number(const kiln__exporter *x, const kiln_callable *callable);
-kiln_status *kiln__export_plans_at(kiln__exporter *x, size_t *out_place) KILN_MUST_USE;
-size_t kiln__export_callables_at(kiln__exporter *x);
-size_t kiln__export_methods_at(kiln__exporter *x);
+kiln_status *kiln__export_plans_at(kiln__exporter *x, const kiln_aot_plan **out_at) KILN_MUST_USE;
+const kiln_aot_callable *kiln__export_callables_at(kiln__exporter *x);
+const kiln_aot_method *kiln__export_methods_at(kiln__exporter *x);
 
 /* -- structs.c -- */
 kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,
-                                 size_t *out_place) KILN_MUST_USE;
+                                 const kiln_kernel **out_at) KILN_MUST_USE;
 /* "(Float(2, 3), Float(s0, 4))": its entries that are `shown`. */
 void kiln__guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown);
-size_t kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards, int count);
+const kiln_guard_desc *kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards,
+                                          int count);
 kiln_status *kiln__export_groups(kiln__exporter *x, const kiln_plan *plan,
-                                 size_t *out_place) KILN_MUST_USE;
-size_t kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan);
+                                 const kiln_group **out_at) KILN_MUST_USE;
+const kiln_source_range *const *kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan);
 
 /* -- header.c -- */
 kiln_str kiln__export_header(const kiln__exporter *x);

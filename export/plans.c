@@ -97,7 +97,7 @@ static kiln_status *add_methods(kiln__exporter *x) {
   for (int i = 0; i < x->method_names.count; i++) {
     for (; x->method_names.data[i].asked < x->types.count; x->method_names.data[i].asked++) {
       const kiln__method_name *name = &x->method_names.data[i];
-      const kiln_type *cls = x->types.data[name->asked].type;
+      const kiln_type *cls = x->types.data[name->asked];
       const kiln_callable *callable;
       if (cls->kind != KILN_TYPE_CLASS) continue;
       kiln_status *status = name->lookup->find(name->lookup, cls, name->name, &callable);
@@ -170,198 +170,125 @@ kiln_status *kiln__export_callables(kiln__exporter *x) {
 
 /* -- Writing -- */
 
-static kiln_status *put_kernels(kiln__exporter *x, const kiln_plan *plan, size_t *out_place) {
-  size_t *kernels = KILN_NEW_ARRAY(x->arena, size_t, plan->kernel_count);
-  void **none = KILN_NEW_ARRAY(x->arena, void *, plan->kernel_count);
+static kiln_status *put_kernels(kiln__exporter *x, const kiln_plan *plan, kiln_plan *own) {
+  const kiln_kernel **kernels = KILN_NEW_ARRAY(x->arena, const kiln_kernel *, plan->kernel_count);
   for (int i = 0; i < plan->kernel_count; i++)
     KILN_TRY(kiln__export_kernel(x, plan->kernels[i], &kernels[i]));
-  *out_place = kiln__image_put(&x->image, none, sizeof *none * (size_t)plan->kernel_count, 8);
-  for (int i = 0; i < plan->kernel_count; i++)
-    kiln__image_point(&x->image, *out_place + (size_t)i * sizeof *none, kernels[i]);
+  own->kernels = KILN__PUT(&x->image, kernels, plan->kernel_count, kernels);
   return NULL;
 }
 
-static kiln_status *put_kept(kiln__exporter *x, const kiln_plan *plan, size_t *out_place) {
-  size_t *kernels = KILN_NEW_ARRAY(x->arena, size_t, plan->kept_count);
-  const kiln_kept_op image = {0};
+static kiln_status *put_kept(kiln__exporter *x, const kiln_plan *plan, kiln_plan *own) {
+  kiln_kept_op *kept = KILN_NEW_ARRAY(x->arena, kiln_kept_op, plan->kept_count);
   for (int i = 0; i < plan->kept_count; i++)
-    KILN_TRY(kiln__export_kernel(x, plan->kept[i].kernel, &kernels[i]));
-  *out_place = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < plan->kept_count; i++) KILN__PUT(&x->image, image);
-  for (int i = 0; i < plan->kept_count; i++)
-    kiln__image_point(&x->image, *out_place + (size_t)i * sizeof image, kernels[i]);
+    KILN_TRY(kiln__export_kernel(x, plan->kept[i].kernel, &kept[i].kernel));
+  own->kept = KILN__PUT(&x->image, kept, plan->kept_count, &kept->kernel);
   return NULL;
 }
 
-static size_t put_strings(kiln__exporter *x, const kiln_plan *plan) {
-  kiln_str *texts = KILN_NEW_ARRAY(x->arena, kiln_str, plan->string_count);
-  for (int i = 0; i < plan->string_count; i++) texts[i].len = plan->strings[i].len;
-  const size_t at =
-      kiln__image_put(&x->image, texts, sizeof *texts * (size_t)plan->string_count, 8);
-  for (int i = 0; i < plan->string_count; i++) {
-    const char *text = kiln_arena_str(x->arena, plan->strings[i]).data;
-    kiln__image_point(&x->image, at + (size_t)i * sizeof *texts + offsetof(kiln_str, data),
-                      kiln__image_text(&x->image, text));
-  }
-  return at;
-}
-
-static kiln_status *put_lists(kiln__exporter *x, const kiln_plan *plan, size_t *out_place) {
+static kiln_status *put_lists(kiln__exporter *x, const kiln_plan *plan, kiln_aot_plan *own) {
   const int count = plan->type_list_count;
-  size_t *places = KILN_NEW_ARRAY(x->arena, size_t, count);
   kiln_aot_types *lists = KILN_NEW_ARRAY(x->arena, kiln_aot_types, count);
   for (int i = 0; i < count; i++) {
     const kiln_type_span *span = &plan->type_lists[i];
     int32_t *types = KILN_NEW_ARRAY(x->arena, int32_t, span->count);
     for (int k = 0; k < span->count; k++) KILN_TRY(kiln__export_type(x, span->types[k], &types[k]));
     lists[i].count = span->count;
-    places[i] = kiln__export_numbers(x, types, span->count);
+    lists[i].types = KILN__ARRAY(&x->image, types, span->count);
   }
-  *out_place = kiln__image_put(&x->image, lists, sizeof *lists * (size_t)count, 8);
-  for (int i = 0; i < count; i++)
-    if (places[i])
-      KILN__POINT(&x->image, *out_place + (size_t)i * sizeof *lists, kiln_aot_types, types,
-                  places[i]);
+  own->lists = KILN__PUT(&x->image, lists, count, &lists->types);
   return NULL;
 }
 
-/* The plan's own arrays, and those of numbers. */
-typedef struct plan_places {
-  size_t name, code, operands, kernels, guards, groups, kept_ops, strings, ranges, entry_guard;
-  size_t constants, callables, interpreted, types, lists, packs, kept;
-} plan_places;
-
-static kiln_status *put_numbers(kiln__exporter *x, const kiln_plan *plan, plan_places *at) {
+static kiln_status *put_numbers(kiln__exporter *x, const kiln_plan *plan, kiln_aot_plan *own) {
   const int most =
       plan->constant_count + plan->callable_count + plan->group_count + plan->type_count;
   int32_t *numbers = KILN_NEW_ARRAY(x->arena, int32_t, most);
   for (int i = 0; i < plan->constant_count; i++)
     KILN_TRY(kiln__export_value(x, plan->constants[i], &numbers[i]));
-  at->constants = kiln__export_numbers(x, numbers, plan->constant_count);
+  own->constants = KILN__ARRAY(&x->image, numbers, plan->constant_count);
   for (int i = 0; i < plan->callable_count; i++) {
     const int number = kiln__export_callable_number(x, plan->callables[i]);
     numbers[i] = number < 0 ? 0 : number; /* nothing calls it */
   }
-  at->callables = kiln__export_numbers(x, numbers, plan->callable_count);
+  own->callables = KILN__ARRAY(&x->image, numbers, plan->callable_count);
   for (int i = 0; i < plan->group_count; i++)
     numbers[i] = runs_operators(x, &plan->groups[i])
                      ? kiln__export_callable_number(x, plan->groups[i].interpreted)
                      : -1;
-  at->interpreted = kiln__export_numbers(x, numbers, plan->group_count);
+  own->interpreted = KILN__ARRAY(&x->image, numbers, plan->group_count);
   for (int i = 0; i < plan->type_count; i++)
     KILN_TRY(kiln__export_type(x, plan->types[i], &numbers[i]));
-  at->types = kiln__export_numbers(x, numbers, plan->type_count);
+  own->types = KILN__ARRAY(&x->image, numbers, plan->type_count);
   return NULL;
 }
 
-static size_t put_kept_values(kiln__exporter *x, const kiln__out_plan *p) {
+static const kiln_aot_kept *put_kept_values(kiln__exporter *x, const kiln__out_plan *p) {
   const int32_t *numbers = p->kept_values.data;
-  size_t *args = KILN_NEW_ARRAY(x->arena, size_t, p->kept.count);
+  kiln_aot_kept *own = KILN_NEW_ARRAY(x->arena, kiln_aot_kept, p->kept.count);
   for (int i = 0; i < p->kept.count; i++) {
-    const int count = p->kept.data[i].arg_count + p->kept.data[i].out_count;
-    args[i] = kiln__export_numbers(x, numbers, count);
+    const int arg_count = p->kept.data[i].arg_count;
+    const int count = arg_count + p->kept.data[i].out_count;
+    own[i] = p->kept.data[i];
+    own[i].args = KILN__ARRAY(&x->image, numbers, count);
+    own[i].outs = own[i].args + arg_count;
     numbers += count;
   }
-  const size_t at =
-      kiln__image_put(&x->image, p->kept.data, sizeof *p->kept.data * (size_t)p->kept.count, 8);
-  for (int i = 0; i < p->kept.count; i++) {
-    const kiln_aot_kept *k = &p->kept.data[i];
-    const size_t own = at + (size_t)i * sizeof *k;
-    KILN__POINT(&x->image, own, kiln_aot_kept, args, args[i]);
-    KILN__POINT(&x->image, own, kiln_aot_kept, outs,
-                args[i] + sizeof(int32_t) * (size_t)k->arg_count);
-  }
-  return at;
+  return KILN__PUT(&x->image, own, p->kept.count, &own->args, &own->outs);
 }
 
-static kiln_status *put_parts(kiln__exporter *x, const kiln__out_plan *p, plan_places *at) {
+static void set_counts(kiln_plan *own, const kiln_plan *plan) {
+  KILN__SAME(own, plan, register_count), KILN__SAME(own, plan, arg_count);
+  KILN__SAME(own, plan, borrowed_count), KILN__SAME(own, plan, result_count);
+  KILN__SAME(own, plan, borrows_self), KILN__SAME(own, plan, max_in);
+  KILN__SAME(own, plan, max_entered), KILN__SAME(own, plan, code_count);
+  KILN__SAME(own, plan, constant_count), KILN__SAME(own, plan, kernel_count);
+  KILN__SAME(own, plan, callable_count), KILN__SAME(own, plan, guard_count);
+  KILN__SAME(own, plan, group_count), KILN__SAME(own, plan, kept_count);
+  KILN__SAME(own, plan, symbol_count), KILN__SAME(own, plan, record_count);
+  KILN__SAME(own, plan, type_count), KILN__SAME(own, plan, type_list_count);
+  KILN__SAME(own, plan, string_count);
+}
+
+static kiln_status *fill_plan(kiln__exporter *x, const kiln__out_plan *p, kiln_aot_plan *own) {
   const kiln_plan *plan = p->plan;
-  int operands = 0;
+  size_t operands = 0;
   for (int i = 0; i < plan->code_count; i++) {
-    const int end = (int)plan->code[i].operands + plan->code[i].in_count + plan->code[i].out_count;
+    const kiln_instr *in = &plan->code[i];
+    const size_t end = (size_t)in->operands + in->in_count + in->out_count;
     operands = end > operands ? end : operands;
   }
-  at->name = kiln__image_text(&x->image, plan->name);
-  at->code =
+  set_counts(&own->plan, plan);
+  own->pack_count = p->packs.count;
+  own->kept_count = p->kept.count;
+  own->plan.name = kiln__image_text(&x->image, plan->name);
+  own->plan.code =
       kiln__image_put(&x->image, plan->code, sizeof *plan->code * (size_t)plan->code_count, 64);
-  at->operands =
-      kiln__image_put(&x->image, plan->operands, sizeof *plan->operands * (size_t)operands, 64);
-  KILN_TRY(put_kernels(x, plan, &at->kernels));
-  at->guards = kiln__guard_images(x, plan->guards, plan->guard_count);
-  KILN_TRY(kiln__export_groups(x, plan, &at->groups));
-  KILN_TRY(put_kept(x, plan, &at->kept_ops));
-  at->strings = put_strings(x, plan);
-  at->ranges = kiln__export_ranges(x, plan);
-  if (plan->entry_guard) at->entry_guard = kiln__guard_images(x, plan->entry_guard, 1);
-  KILN_TRY(put_numbers(x, plan, at));
-  KILN_TRY(put_lists(x, plan, &at->lists));
-  at->packs =
+  own->plan.operands =
+      kiln__image_put(&x->image, plan->operands, sizeof *plan->operands * operands, 64);
+  KILN_TRY(put_kernels(x, plan, &own->plan));
+  own->plan.guards = kiln__guard_images(x, plan->guards, plan->guard_count);
+  KILN_TRY(kiln__export_groups(x, plan, &own->plan.groups));
+  KILN_TRY(put_kept(x, plan, &own->plan));
+  own->plan.strings = kiln__image_strs(&x->image, plan->strings, plan->string_count);
+  own->plan.ranges = kiln__export_ranges(x, plan);
+  if (plan->entry_guard) own->plan.entry_guard = kiln__guard_images(x, plan->entry_guard, 1);
+  KILN_TRY(put_numbers(x, plan, own));
+  KILN_TRY(put_lists(x, plan, own));
+  own->packs =
       kiln__image_put(&x->image, p->packs.data, sizeof *p->packs.data * (size_t)p->packs.count, 8);
-  at->kept = put_kept_values(x, p);
+  own->kept = put_kept_values(x, p);
   return NULL;
 }
 
-static void put_plan(kiln__exporter *x, const kiln__out_plan *p) {
-  const kiln_plan *plan = p->plan;
-  kiln_aot_plan image;
-  memset(&image, 0, sizeof image);
-  image.plan.register_count = plan->register_count;
-  image.plan.arg_count = plan->arg_count;
-  image.plan.borrowed_count = plan->borrowed_count;
-  image.plan.result_count = plan->result_count;
-  image.plan.borrows_self = plan->borrows_self;
-  image.plan.max_in = plan->max_in;
-  image.plan.max_entered = plan->max_entered;
-  image.plan.code_count = plan->code_count;
-  image.plan.constant_count = plan->constant_count;
-  image.plan.kernel_count = plan->kernel_count;
-  image.plan.callable_count = plan->callable_count;
-  image.plan.guard_count = plan->guard_count;
-  image.plan.group_count = plan->group_count;
-  image.plan.kept_count = plan->kept_count;
-  image.plan.symbol_count = plan->symbol_count;
-  image.plan.record_count = plan->record_count;
-  image.plan.type_count = plan->type_count;
-  image.plan.type_list_count = plan->type_list_count;
-  image.plan.string_count = plan->string_count;
-  image.pack_count = p->packs.count;
-  image.kept_count = p->kept.count;
-  KILN__PUT(&x->image, image);
-}
-
-static void point_plan(kiln__exporter *x, size_t own, const plan_places *at) {
-  const struct {
-    size_t field, target;
-  } fields[] = {
-      {offsetof(kiln_aot_plan, plan.name), at->name},
-      {offsetof(kiln_aot_plan, plan.code), at->code},
-      {offsetof(kiln_aot_plan, plan.operands), at->operands},
-      {offsetof(kiln_aot_plan, plan.kernels), at->kernels},
-      {offsetof(kiln_aot_plan, plan.guards), at->guards},
-      {offsetof(kiln_aot_plan, plan.groups), at->groups},
-      {offsetof(kiln_aot_plan, plan.kept), at->kept_ops},
-      {offsetof(kiln_aot_plan, plan.strings), at->strings},
-      {offsetof(kiln_aot_plan, plan.ranges), at->ranges},
-      {offsetof(kiln_aot_plan, plan.entry_guard), at->entry_guard},
-      {offsetof(kiln_aot_plan, constants), at->constants},
-      {offsetof(kiln_aot_plan, callables), at->callables},
-      {offsetof(kiln_aot_plan, interpreted), at->interpreted},
-      {offsetof(kiln_aot_plan, types), at->types},
-      {offsetof(kiln_aot_plan, lists), at->lists},
-      {offsetof(kiln_aot_plan, packs), at->packs},
-      {offsetof(kiln_aot_plan, kept), at->kept},
-  };
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-    if (fields[i].target) kiln__image_point(&x->image, own + fields[i].field, fields[i].target);
-}
-
-kiln_status *kiln__export_plans_at(kiln__exporter *x, size_t *out_place) {
-  plan_places *places = KILN_NEW_ARRAY(x->arena, plan_places, x->plans.count);
-  for (int i = 0; i < x->plans.count; i++) KILN_TRY(put_parts(x, x->plans.data[i], &places[i]));
-  *out_place = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < x->plans.count; i++) put_plan(x, x->plans.data[i]);
-  for (int i = 0; i < x->plans.count; i++)
-    point_plan(x, *out_place + (size_t)i * sizeof(kiln_aot_plan), &places[i]);
+kiln_status *kiln__export_plans_at(kiln__exporter *x, const kiln_aot_plan **out_at) {
+  kiln_aot_plan *own = KILN_NEW_ARRAY(x->arena, kiln_aot_plan, x->plans.count);
+  for (int i = 0; i < x->plans.count; i++) KILN_TRY(fill_plan(x, x->plans.data[i], &own[i]));
+  *out_at = KILN__PUT(&x->image, own, x->plans.count, &own->plan.name, &own->plan.code,
+                      &own->plan.operands, &own->plan.kernels, &own->plan.guards, &own->plan.groups,
+                      &own->plan.kept, &own->plan.strings, &own->plan.ranges,
+                      &own->plan.entry_guard, &own->constants, &own->callables, &own->interpreted,
+                      &own->types, &own->lists, &own->packs, &own->kept);
   return NULL;
 }
 
@@ -385,65 +312,53 @@ static const char *words_of(kiln__exporter *x, const kiln__out_callable *c) {
   return text.len > 0 ? text.data : NULL;
 }
 
-static void point_words(kiln__exporter *x, size_t own, const kiln__out_callable *c) {
+static void set_words(kiln__exporter *x, kiln_aot_callable *at, const kiln__out_callable *c) {
   const char *words = words_of(x, c);
   const int count = c->image.arg_count;
   if (!words) return;
   uint8_t *shown = KILN_NEW_ARRAY(x->arena, uint8_t, count);
   for (int i = 0; i < count; i++) shown[i] = c->known[i] != KILN__KNOWN;
-  KILN__POINT(&x->image, own, kiln_aot_callable, words, kiln__image_text(&x->image, words));
-  KILN__POINT(&x->image, own, kiln_aot_callable, shown,
-              kiln__image_put(&x->image, shown, (size_t)count, 8));
+  kiln__image_set(&x->image, &at->words, kiln__image_text(&x->image, words));
+  kiln__image_set(&x->image, &at->shown, kiln__image_put(&x->image, shown, (size_t)count, 8));
 }
 
-size_t kiln__export_callables_at(kiln__exporter *x) {
-  size_t *variants = KILN_NEW_ARRAY(x->arena, size_t, x->callables.count);
-  for (int i = 0; i < x->callables.count; i++) {
-    const kiln__out_callable *c = x->callables.data[i];
-    const int count = c->image.variant_count;
-    size_t *guards = KILN_NEW_ARRAY(x->arena, size_t, count);
-    for (int k = 0; k < count; k++)
-      guards[k] = c->guards[k] ? kiln__guard_images(x, c->guards[k], 1) : 0;
-    variants[i] = kiln__image_put(&x->image, "", 0, 8);
-    for (int k = 0; k < count; k++) {
-      kiln_aot_variant image;
-      memset(&image, 0, sizeof image);
-      image.plan = (int32_t)(uintptr_t)kiln_map_find_ptr(&x->plan_at, c->plans[k]) - 1;
-      KILN__PUT(&x->image, image);
-    }
-    for (int k = 0; k < count; k++) {
-      if (!guards[k]) continue;
-      const size_t own = variants[i] + (size_t)k * sizeof(kiln_aot_variant);
-      KILN__POINT(&x->image, own, kiln_aot_variant, guard, guards[k]);
-    }
+static const kiln_aot_variant *put_variants(kiln__exporter *x, const kiln__out_callable *c) {
+  const int count = c->image.variant_count;
+  kiln_aot_variant *own = KILN_NEW_ARRAY(x->arena, kiln_aot_variant, count);
+  for (int k = 0; k < count; k++) {
+    own[k].plan = (int32_t)(uintptr_t)kiln_map_find_ptr(&x->plan_at, c->plans[k]) - 1;
+    if (c->guards[k]) own[k].guard = kiln__guard_images(x, c->guards[k], 1);
   }
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < x->callables.count; i++) KILN__PUT(&x->image, x->callables.data[i]->image);
-  for (int i = 0; i < x->callables.count; i++) {
-    const size_t own = at + (size_t)i * sizeof(kiln_aot_callable);
-    KILN__POINT(&x->image, own, kiln_aot_callable, variants, variants[i]);
-    KILN__POINT(&x->image, own, kiln_aot_callable, name,
-                kiln__image_text(&x->image, x->callables.data[i]->callable->name));
-    point_words(x, own, x->callables.data[i]);
+  return KILN__PUT(&x->image, own, count, &own->guard);
+}
+
+const kiln_aot_callable *kiln__export_callables_at(kiln__exporter *x) {
+  const int count = x->callables.count;
+  kiln_aot_callable *own = KILN_NEW_ARRAY(x->arena, kiln_aot_callable, count);
+  for (int i = 0; i < count; i++) {
+    own[i] = x->callables.data[i]->image;
+    own[i].variants = put_variants(x, x->callables.data[i]);
+  }
+  kiln_aot_callable *at = KILN__ARRAY(&x->image, own, count);
+  for (int i = 0; i < count; i++) {
+    const kiln__out_callable *c = x->callables.data[i];
+    kiln__image_set(&x->image, &at[i].variants, own[i].variants);
+    kiln__image_set(&x->image, &at[i].name, kiln__image_text(&x->image, c->callable->name));
+    set_words(x, &at[i], c);
   }
   return at;
 }
 
-size_t kiln__export_methods_at(kiln__exporter *x) {
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
+const kiln_aot_method *kiln__export_methods_at(kiln__exporter *x) {
+  kiln_aot_method *own = KILN_NEW_ARRAY(x->arena, kiln_aot_method, x->methods.count);
   for (int i = 0; i < x->methods.count; i++) {
-    kiln_aot_method image;
-    memset(&image, 0, sizeof image);
-    image.type = x->methods.data[i].type;
-    image.callable = x->methods.data[i].callable;
-    image.name.len = x->methods.data[i].name.len;
-    KILN__PUT(&x->image, image);
+    const kiln__out_method *m = &x->methods.data[i];
+    KILN__SAME(&own[i], m, type), KILN__SAME(&own[i], m, callable);
+    own[i].name.len = m->name.len;
   }
+  kiln_aot_method *at = kiln__image_put(&x->image, own, sizeof *own * (size_t)x->methods.count, 8);
   for (int i = 0; i < x->methods.count; i++)
-    kiln__image_point(
-        &x->image,
-        at + (size_t)i * sizeof(kiln_aot_method) + offsetof(kiln_aot_method, name) +
-            offsetof(kiln_str, data),
-        kiln__image_text(&x->image, kiln_arena_str(x->arena, x->methods.data[i].name).data));
+    kiln__image_set(&x->image, &at[i].name.data,
+                    kiln__image_str(&x->image, x->methods.data[i].name).data);
   return at;
 }

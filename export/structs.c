@@ -2,24 +2,12 @@
  * Addresses of this process are never written. */
 #include "export/internal.h"
 
-static size_t put_array(kiln__exporter *x, const void *data, size_t each, int count) {
-  return count && data ? kiln__image_put(&x->image, data, each * (size_t)count, 8) : 0;
-}
-static void point(kiln__exporter *x, size_t at, size_t target) {
-  if (target) kiln__image_point(&x->image, at, target);
-}
-static void point_text(kiln__exporter *x, size_t at, const char *text) {
-  if (text) kiln__image_point(&x->image, at, kiln__image_text(&x->image, text));
-}
-
 /* -- Kernels -- */
 
-kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel, size_t *out_place) {
-  void *known = kiln_map_find_ptr(&x->kernel_at, kernel);
-  if (known) {
-    *out_place = (size_t)(uintptr_t)known - 1;
-    return NULL;
-  }
+kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,
+                                 const kiln_kernel **out_at) {
+  *out_at = kiln_map_find_ptr(&x->kernel_at, kernel);
+  if (*out_at) return NULL;
   const kiln_registry *registry = x->request->jit->unit->registry;
   const char *name = kernel->body ? kiln_registry_kernel_name(registry, kernel) : NULL;
   if (kernel->body && !name)
@@ -27,121 +15,83 @@ kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel, s
                       "%s: a host's operator, or one on quantised, sparse or "
                       "nested tensors, has no place in a program",
                       kernel->name);
-  kiln_kernel image;
-  memset(&image, 0, sizeof image);
-  image.arg_count = kernel->arg_count;
-  image.out_count = kernel->out_count;
-  image.dest_arg = kernel->dest_arg;
-  image.reuse = kernel->reuse;
-  image.refuses = kernel->refuses;
-  image.nested = kernel->nested;
-  image.quant = kernel->quant;
-  image.devices = kernel->devices;
-  const size_t at = KILN__PUT(&x->image, image);
-  point_text(x, at + offsetof(kiln_kernel, name), kernel->name);
-  if (name)
-    kiln__image_name(&x->image, at + offsetof(kiln_kernel, body),
-                     kiln_arena_printf(x->arena, "kiln__kernel_%s", name));
-  if (!kernel->body) point_text(x, at + offsetof(kiln_kernel, user), kernel->user);
-  kiln_map_set_ptr(&x->kernel_at, kernel, (void *)(uintptr_t)(at + 1));
-  *out_place = at;
+  kiln_kernel *own = KILN_NEW(x->arena, kiln_kernel);
+  KILN__SAME(own, kernel, arg_count), KILN__SAME(own, kernel, out_count);
+  KILN__SAME(own, kernel, dest_arg), KILN__SAME(own, kernel, reuse);
+  KILN__SAME(own, kernel, refuses), KILN__SAME(own, kernel, nested), KILN__SAME(own, kernel, quant);
+  KILN__SAME(own, kernel, devices);
+  kiln_kernel *at = KILN__ARRAY(&x->image, own, 1);
+  kiln__image_set(&x->image, &at->name, kiln__image_text(&x->image, kernel->name));
+  if (name) {
+    const char *symbol = kiln_arena_printf(x->arena, "kiln__kernel_%s", name);
+    kiln__image_set(&x->image, &at->body, kiln__image_symbol(&x->image, symbol));
+  } else {
+    kiln__image_set(&x->image, &at->user, kiln__image_text(&x->image, kernel->user));
+  }
+  kiln_map_set_ptr(&x->kernel_at, kernel, at);
+  *out_at = at;
   return NULL;
 }
 
 /* -- Guards -- */
 
-static size_t put_program(kiln__exporter *x, const kiln_dim_program *program) {
-  return program ? kiln__image_put(&x->image, program, program->bytes, 8) : 0;
+static const kiln_dim_program *put_program(kiln__exporter *x, const kiln_dim_program *program) {
+  return program ? kiln__image_put(&x->image, program, program->bytes, 8) : NULL;
 }
 
-static size_t put_orders(kiln__exporter *x, const kiln_guard_symbols *s) {
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < s->order_count; i++) {
-    kiln_guard_order image;
-    memset(&image, 0, sizeof image);
-    image.place = s->orders[i].place;
-    KILN__PUT(&x->image, image);
-  }
+static const kiln_guard_order *put_orders(kiln__exporter *x, const kiln_guard_symbols *s) {
+  kiln_guard_order *own = KILN_NEW_ARRAY(x->arena, kiln_guard_order, s->order_count);
+  for (int i = 0; i < s->order_count; i++) KILN__SAME(&own[i], &s->orders[i], place);
+  kiln_guard_order *at = kiln__image_put(&x->image, own, sizeof *own * (size_t)s->order_count, 8);
   for (int i = 0; i < s->order_count; i++)
-    point_text(x, at + (size_t)i * sizeof(kiln_guard_order) + offsetof(kiln_guard_order, words),
-               s->orders[i].words);
+    kiln__image_set(&x->image, &at[i].words, kiln__image_text(&x->image, s->orders[i].words));
   return at;
 }
 
-static size_t put_words(kiln__exporter *x, const char *const *words, int count) {
-  if (!words) return 0;
-  const char **none = KILN_NEW_ARRAY(x->arena, const char *, count);
-  const size_t at = put_array(x, none, sizeof *none, count);
-  for (int i = 0; i < count; i++) point_text(x, at + (size_t)i * sizeof *none, words[i]);
+static const char *const *put_words(kiln__exporter *x, const char *const *words, int count) {
+  if (!words) return NULL;
+  const char **own = KILN_NEW_ARRAY(x->arena, const char *, count);
+  const char **at = KILN__ARRAY(&x->image, own, count);
+  for (int i = 0; i < count; i++)
+    kiln__image_set(&x->image, &at[i], kiln__image_text(&x->image, words[i]));
   return at;
 }
 
-static size_t put_symbols(kiln__exporter *x, const kiln_guard_desc *guard) {
+static const kiln_guard_symbols *put_symbols(kiln__exporter *x, const kiln_guard_desc *guard) {
   const kiln_guard_symbols *s = guard->symbols;
-  if (!s) return 0;
-  kiln_guard_symbols image;
-  memset(&image, 0, sizeof image);
-  image.symbol_count = s->symbol_count;
-  image.from_one = s->from_one;
-  image.relation_count = s->relation_count;
-  image.order_count = s->order_count;
-  const size_t bind = put_array(x, s->bind, sizeof *s->bind, s->symbol_count);
-  const size_t relations = put_array(x, s->relations, sizeof *s->relations, s->relation_count);
-  const size_t orders = put_orders(x, s), program = put_program(x, s->program);
-  const size_t words = put_words(x, s->words, guard->count);
-  const size_t at = KILN__PUT(&x->image, image);
-  point(x, at + offsetof(kiln_guard_symbols, bind), bind);
-  point(x, at + offsetof(kiln_guard_symbols, relations), relations);
-  point(x, at + offsetof(kiln_guard_symbols, orders), orders);
-  point(x, at + offsetof(kiln_guard_symbols, program), program);
-  point(x, at + offsetof(kiln_guard_symbols, words), words);
-  return at;
+  if (!s) return NULL;
+  kiln_guard_symbols *own = KILN_NEW(x->arena, kiln_guard_symbols);
+  KILN__SAME(own, s, symbol_count), KILN__SAME(own, s, from_one);
+  KILN__SAME(own, s, relation_count), KILN__SAME(own, s, order_count);
+  own->bind = KILN__ARRAY(&x->image, s->bind, s->symbol_count);
+  own->relations = KILN__ARRAY(&x->image, s->relations, s->relation_count);
+  own->orders = put_orders(x, s);
+  own->program = put_program(x, s->program);
+  own->words = put_words(x, s->words, guard->count);
+  return KILN__PUT(&x->image, own, 1, &own->bind, &own->relations, &own->orders, &own->program,
+                   &own->words);
 }
 
-static size_t put_entries(kiln__exporter *x, const kiln_guard_desc *guard) {
-  size_t *dims = KILN_NEW_ARRAY(x->arena, size_t, guard->count);
-  for (int i = 0; i < guard->count; i++)
-    dims[i] = put_array(x, guard->entries[i].dims, sizeof(kiln_dim), 2 * guard->entries[i].rank);
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < guard->count; i++) {
-    const kiln_guard_entry *e = &guard->entries[i];
-    kiln_guard_entry image;
-    memset(&image, 0, sizeof image);
-    image.key_word = e->key_word;
-    image.key_mask = e->key_mask;
-    image.rank = e->rank;
-    image.check_dims = e->check_dims;
-    image.some = e->some;
-    KILN__PUT(&x->image, image);
+static kiln_guard_entry *put_entries(kiln__exporter *x, const kiln_guard_desc *guard) {
+  kiln_guard_entry *all = KILN_NEW_ARRAY(x->arena, kiln_guard_entry, guard->count), *own = all;
+  for (const kiln_guard_entry *e = guard->entries; own < all + guard->count; own++, e++) {
+    KILN__SAME(own, e, key_word), KILN__SAME(own, e, key_mask), KILN__SAME(own, e, rank);
+    KILN__SAME(own, e, check_dims), KILN__SAME(own, e, some);
+    own->dims = KILN__ARRAY(&x->image, e->dims, 2 * e->rank);
   }
-  for (int i = 0; i < guard->count; i++)
-    point(x, at + (size_t)i * sizeof(kiln_guard_entry) + offsetof(kiln_guard_entry, dims), dims[i]);
-  return at;
+  return KILN__PUT(&x->image, all, guard->count, &all->dims);
 }
 
-size_t kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards, int count) {
-  size_t *parts = KILN_NEW_ARRAY(x->arena, size_t, 3 * count);
-  for (int i = 0; i < count; i++) {
-    parts[3 * i] = put_entries(x, &guards[i]);
-    parts[3 * i + 1] = put_array(x, guards[i].at, sizeof *guards[i].at, guards[i].count);
-    parts[3 * i + 2] = put_symbols(x, &guards[i]);
+const kiln_guard_desc *kiln__guard_images(kiln__exporter *x, const kiln_guard_desc *guards,
+                                          int count) {
+  kiln_guard_desc *all = KILN_NEW_ARRAY(x->arena, kiln_guard_desc, count), *own = all;
+  for (const kiln_guard_desc *g = guards; own < all + count; own++, g++) {
+    KILN__SAME(own, g, count), KILN__SAME(own, g, symbols_at), KILN__SAME(own, g, hash);
+    own->entries = put_entries(x, g);
+    own->at = KILN__ARRAY(&x->image, g->at, g->count);
+    own->symbols = put_symbols(x, g);
   }
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < count; i++) {
-    kiln_guard_desc image;
-    memset(&image, 0, sizeof image);
-    image.count = guards[i].count;
-    image.symbols_at = guards[i].symbols_at;
-    image.hash = guards[i].hash;
-    KILN__PUT(&x->image, image);
-  }
-  for (int i = 0; i < count; i++) {
-    const size_t own = at + (size_t)i * sizeof(kiln_guard_desc);
-    point(x, own + offsetof(kiln_guard_desc, entries), parts[3 * i]);
-    point(x, own + offsetof(kiln_guard_desc, at), parts[3 * i + 1]);
-    point(x, own + offsetof(kiln_guard_desc, symbols), parts[3 * i + 2]);
-  }
-  return at;
+  return KILN__PUT(&x->image, all, count, &all->entries, &all->at, &all->symbols);
 }
 
 void kiln__guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool *shown) {
@@ -170,166 +120,94 @@ void kiln__guard_words(kiln_text *text, const kiln_guard_desc *guard, const bool
 
 /* -- Groups -- */
 
-static kiln_status *put_code(kiln__exporter *x, const kiln_group *group, size_t *out_place) {
-  void *known = kiln_map_find_ptr(&x->code_at, (uintptr_t)group->fn);
-  if (known) {
-    *out_place = (size_t)(uintptr_t)known - 1;
-    return NULL;
-  }
+static kiln_status *put_code(kiln__exporter *x, const kiln_group *group, kiln_kernel_fn *out_fn) {
+  char *at = kiln_map_find_ptr(&x->code_at, (uintptr_t)group->fn);
   const kiln_compiled *code = kiln_map_find_ptr(&x->compiled, (uintptr_t)group->fn);
-  if (!code || !code->object)
+  if (!at && (!code || !code->object))
     return KILN_ERROR(KILN_UNSUPPORTED, "%s has no machine code: a program needs LLVM's back end",
                       group->name);
-  const kiln_code_image image = kiln_compiled_image(code);
-  const char *name = kiln_arena_printf(x->arena, "%s_%s", x->request->name, group->name);
-  const size_t at = kiln__image_code(&x->image, name, image.bytes, image.size);
-  kiln_map_set_ptr(&x->code_at, (uintptr_t)group->fn, (void *)(uintptr_t)(at + image.entry + 1));
-  *out_place = at + image.entry;
+  if (!at) {
+    const kiln_code_image image = kiln_compiled_image(code);
+    const char *name = kiln_arena_printf(x->arena, "%s_%s", x->request->name, group->name);
+    at = kiln__image_code(&x->image, name, image.bytes, image.size);
+    at += image.entry;
+    kiln_map_set_ptr(&x->code_at, (uintptr_t)group->fn, at);
+  }
+  *out_fn = (kiln_kernel_fn)(uintptr_t)at;
   return NULL;
 }
 
-static size_t put_outputs(kiln__exporter *x, const kiln_group *group) {
+static const kiln_group_output *put_outputs(kiln__exporter *x, const kiln_group *group) {
   const int count = group->output_count;
-  size_t *dims = KILN_NEW_ARRAY(x->arena, size_t, 2 * count);
-  for (int i = 0; i < count; i++) {
-    const kiln_group_output *out = &group->outputs[i];
-    dims[2 * i] = put_array(x, out->sizes, sizeof(kiln_dim), out->rank);
-    dims[2 * i + 1] = put_array(x, out->strides, sizeof(kiln_dim), out->rank);
+  kiln_group_output *all = KILN_NEW_ARRAY(x->arena, kiln_group_output, count), *own = all;
+  for (const kiln_group_output *out = group->outputs; own < all + count; own++, out++) {
+    KILN__SAME(own, out, dtype), KILN__SAME(own, out, rank), KILN__SAME(own, out, first);
+    KILN__SAME(own, out, contiguous), KILN__SAME(own, out, border), KILN__SAME(own, out, donors);
+    KILN__SAME(own, out, donor);
+    own->sizes = KILN__ARRAY(&x->image, out->sizes, out->rank);
+    own->strides = KILN__ARRAY(&x->image, out->strides, out->rank);
   }
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < count; i++) {
-    const kiln_group_output *out = &group->outputs[i];
-    kiln_group_output image;
-    memset(&image, 0, sizeof image);
-    image.dtype = out->dtype;
-    image.rank = out->rank;
-    image.first = out->first;
-    image.contiguous = out->contiguous;
-    image.border = out->border;
-    image.donors = out->donors;
-    image.donor = out->donor;
-    KILN__PUT(&x->image, image);
-  }
-  for (int i = 0; i < count; i++) {
-    const size_t own = at + (size_t)i * sizeof(kiln_group_output);
-    point(x, own + offsetof(kiln_group_output, sizes), dims[2 * i]);
-    point(x, own + offsetof(kiln_group_output, strides), dims[2 * i + 1]);
-  }
-  return at;
+  return KILN__PUT(&x->image, all, count, &all->sizes, &all->strides);
 }
 
-/* A struct without addresses whose padding is not set by whoever made it. */
-static kiln_kernel_pack clean_pack(const kiln_kernel_pack *p) {
-  kiln_kernel_pack image;
-  memset(&image, 0, sizeof image);
-  image.input = p->input;
-  image.item_size = p->item_size;
-  image.rank = p->rank;
-  image.outer = p->outer;
-  memcpy(image.sizes, p->sizes, sizeof image.sizes);
-  memcpy(image.strides, p->strides, sizeof image.strides);
-  memcpy(image.before, p->before, sizeof image.before);
-  memcpy(image.between, p->between, sizeof image.between);
-  memcpy(image.after, p->after, sizeof image.after);
-  image.offset = p->offset;
-  image.columns = p->columns;
-  image.column = p->column;
-  image.panel = p->panel;
-  image.columns_before = p->columns_before;
-  image.columns_between = p->columns_between;
-  image.of_tensor = p->of_tensor;
-  memcpy(image.dims, p->dims, sizeof image.dims);
-  image.columns_after = p->columns_after;
-  image.as_it_lies = p->as_it_lies;
-  image.rounds = p->rounds;
-  image.pairs = p->pairs;
-  image.whole = p->whole;
-  image.transform = p->transform;
-  image.form = p->form;
-  return image;
+/* All its fields, but no padding, which nobody has set. */
+static void set_pack(kiln_kernel_pack *own, const kiln_kernel_pack *p) {
+  KILN__SAME(own, p, input), KILN__SAME(own, p, item_size), KILN__SAME(own, p, rank);
+  KILN__SAME(own, p, outer), KILN__SAME(own, p, sizes), KILN__SAME(own, p, strides);
+  KILN__SAME(own, p, before), KILN__SAME(own, p, between), KILN__SAME(own, p, after);
+  KILN__SAME(own, p, offset), KILN__SAME(own, p, columns), KILN__SAME(own, p, column);
+  KILN__SAME(own, p, panel), KILN__SAME(own, p, columns_before);
+  KILN__SAME(own, p, columns_between), KILN__SAME(own, p, columns_after);
+  KILN__SAME(own, p, of_tensor), KILN__SAME(own, p, dims), KILN__SAME(own, p, as_it_lies);
+  KILN__SAME(own, p, rounds), KILN__SAME(own, p, pairs), KILN__SAME(own, p, whole);
+  KILN__SAME(own, p, transform), KILN__SAME(own, p, form);
 }
 
-static size_t put_packs(kiln__exporter *x, const kiln_group *group) {
-  size_t *packs = KILN_NEW_ARRAY(x->arena, size_t, group->pack_count);
-  for (int i = 0; i < group->pack_count; i++) {
-    const kiln_kernel_pack pack = clean_pack(group->packs[i].pack);
-    packs[i] = KILN__PUT(&x->image, pack);
+static const kiln_group_pack *put_packs(kiln__exporter *x, const kiln_group *group) {
+  const int count = group->pack_count;
+  kiln_group_pack *all = KILN_NEW_ARRAY(x->arena, kiln_group_pack, count), *own = all;
+  for (const kiln_group_pack *p = group->packs; own < all + count; own++, p++) {
+    kiln_kernel_pack *pack = KILN_NEW(x->arena, kiln_kernel_pack);
+    set_pack(pack, p->pack);
+    KILN__SAME(own, p, operand), KILN__SAME(own, p, border);
+    void *at = KILN__ARRAY(&x->image, pack, 1);
+    own->pack = at;
+    if (p->slot) own->slot = at; /* of weights: any address will do, aot/ puts its own slot there */
   }
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < group->pack_count; i++) {
-    kiln_group_pack image;
-    memset(&image, 0, sizeof image);
-    image.operand = group->packs[i].operand;
-    image.border = group->packs[i].border;
-    KILN__PUT(&x->image, image);
-  }
-  for (int i = 0; i < group->pack_count; i++) {
-    const size_t own = at + (size_t)i * sizeof(kiln_group_pack);
-    point(x, own + offsetof(kiln_group_pack, pack), packs[i]);
-    /* Of weights: any address will do, aot/ puts its own slot there. */
-    if (group->packs[i].slot) point(x, own + offsetof(kiln_group_pack, slot), packs[i]);
-  }
-  return at;
+  return KILN__PUT(&x->image, all, count, &all->pack, &all->slot);
 }
 
-static size_t put_heavy(kiln__exporter *x, const kiln_group_heavy *h) {
-  if (!h) return 0;
-  kiln_group_heavy image;
-  memset(&image, 0, sizeof image);
-  image.machine = h->machine;
-  image.winograd = h->winograd;
-  image.blocked = h->blocked;
-  image.alone = h->alone;
-  image.x = h->x;
-  image.weight = h->weight;
-  image.bias = h->bias;
-  image.given = h->given;
-  image.pack = clean_pack(&h->pack);
-  return KILN__PUT(&x->image, image);
+static const kiln_group_heavy *put_heavy(kiln__exporter *x, const kiln_group_heavy *h) {
+  kiln_group_heavy *own = KILN_NEW(x->arena, kiln_group_heavy);
+  KILN__SAME(own, h, machine), KILN__SAME(own, h, winograd), KILN__SAME(own, h, blocked);
+  KILN__SAME(own, h, alone), KILN__SAME(own, h, x), KILN__SAME(own, h, weight);
+  KILN__SAME(own, h, bias), KILN__SAME(own, h, given);
+  set_pack(&own->pack, &h->pack);
+  return KILN__ARRAY(&x->image, own, 1);
 }
 
-static kiln_status *put_group_parts(kiln__exporter *x, const kiln_group *g, size_t parts[7]) {
+static kiln_status *fill_group(kiln__exporter *x, const kiln_group *g, kiln_group *own) {
   if (g->device != &kiln_device_cpu)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s runs on a device that programs do not have", g->name);
-  KILN_TRY(put_code(x, g, &parts[0]));
-  parts[1] = put_outputs(x, g);
-  parts[2] = g->shape ? kiln__image_put(&x->image, g->shape, g->shape->bytes, 8) : 0;
-  parts[3] = put_program(x, g->dims);
-  parts[4] = g->pack_count ? put_packs(x, g) : 0;
-  parts[5] = put_heavy(x, g->heavy);
-  parts[6] = kiln__image_text(&x->image, g->name);
+  KILN__SAME(own, g, input_count), KILN__SAME(own, g, output_count), KILN__SAME(own, g, work);
+  KILN__SAME(own, g, symbols_at), KILN__SAME(own, g, pack_count);
+  KILN_TRY(put_code(x, g, &own->fn));
+  own->device = kiln__image_symbol(&x->image, "kiln_device_cpu");
+  own->outputs = put_outputs(x, g);
+  if (g->shape) own->shape = kiln__image_put(&x->image, g->shape, g->shape->bytes, 8);
+  own->dims = put_program(x, g->dims);
+  if (g->pack_count) own->packs = put_packs(x, g);
+  if (g->heavy) own->heavy = put_heavy(x, g->heavy);
+  own->name = kiln__image_text(&x->image, g->name);
   return NULL;
 }
 
-kiln_status *kiln__export_groups(kiln__exporter *x, const kiln_plan *plan, size_t *out_place) {
-  enum { PARTS = 7 };
-  size_t(*parts)[PARTS] = (void *)KILN_NEW_ARRAY(x->arena, size_t, PARTS * plan->group_count);
-  for (int i = 0; i < plan->group_count; i++)
-    KILN_TRY(put_group_parts(x, &plan->groups[i], parts[i]));
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < plan->group_count; i++) {
-    const kiln_group *g = &plan->groups[i];
-    kiln_group image;
-    memset(&image, 0, sizeof image);
-    image.input_count = g->input_count;
-    image.output_count = g->output_count;
-    image.work = g->work;
-    image.symbols_at = g->symbols_at;
-    image.pack_count = g->pack_count;
-    KILN__PUT(&x->image, image);
-  }
-  for (int i = 0; i < plan->group_count; i++) {
-    const size_t own = at + (size_t)i * sizeof(kiln_group);
-    kiln__image_point_code(&x->image, own + offsetof(kiln_group, fn), parts[i][0]);
-    kiln__image_name(&x->image, own + offsetof(kiln_group, device), "kiln_device_cpu");
-    point(x, own + offsetof(kiln_group, outputs), parts[i][1]);
-    point(x, own + offsetof(kiln_group, shape), parts[i][2]);
-    point(x, own + offsetof(kiln_group, dims), parts[i][3]);
-    point(x, own + offsetof(kiln_group, packs), parts[i][4]);
-    point(x, own + offsetof(kiln_group, heavy), parts[i][5]);
-    point(x, own + offsetof(kiln_group, name), parts[i][6]);
-  }
-  *out_place = at;
+kiln_status *kiln__export_groups(kiln__exporter *x, const kiln_plan *plan,
+                                 const kiln_group **out_at) {
+  kiln_group *own = KILN_NEW_ARRAY(x->arena, kiln_group, plan->group_count);
+  for (int i = 0; i < plan->group_count; i++) KILN_TRY(fill_group(x, &plan->groups[i], &own[i]));
+  *out_at = KILN__PUT(&x->image, own, plan->group_count, &own->fn, &own->device, &own->outputs,
+                      &own->shape, &own->dims, &own->packs, &own->heavy, &own->name);
   return NULL;
 }
 
@@ -360,46 +238,38 @@ static kiln_source_range line_of(kiln__exporter *x, const kiln_source_range *r,
                              .end = (uint32_t)(end > first ? end - first : 0)};
 }
 
-static size_t put_source(kiln__exporter *x, const kiln_source *s) {
-  const char *key =
-      kiln_arena_printf(x->arena, KILN_STR_FMT ":%d", KILN_STR_ARG(s->name), s->first_line);
-  void *known = kiln_map_find(&x->source_at, kiln_str_from(key));
-  if (known) return (size_t)(uintptr_t)known - 1;
-  kiln_source image;
-  memset(&image, 0, sizeof image);
-  image.name.len = s->name.len;
-  image.text.len = s->text.len;
-  image.first_line = s->first_line;
-  const size_t name = kiln__image_text(&x->image, kiln_arena_str(x->arena, s->name).data);
-  const size_t text = kiln__image_text(&x->image, kiln_arena_str(x->arena, s->text).data);
-  const size_t at = KILN__PUT(&x->image, image);
-  kiln__image_point(&x->image, at + offsetof(kiln_source, name) + offsetof(kiln_str, data), name);
-  kiln__image_point(&x->image, at + offsetof(kiln_source, text) + offsetof(kiln_str, data), text);
-  kiln_map_set(&x->source_at, kiln_str_from(key), (void *)(uintptr_t)(at + 1));
+static const kiln_source *put_source(kiln__exporter *x, const kiln_source *s) {
+  const kiln_str key = kiln_str_from(
+      kiln_arena_printf(x->arena, KILN_STR_FMT ":%d", KILN_STR_ARG(s->name), s->first_line));
+  void *at = kiln_map_find(&x->source_at, key);
+  if (at) return at;
+  kiln_source *own = KILN_NEW(x->arena, kiln_source);
+  KILN__SAME(own, s, first_line);
+  own->name = kiln__image_str(&x->image, s->name);
+  own->text = kiln__image_str(&x->image, s->text);
+  at = KILN__PUT(&x->image, own, 1, &own->name.data, &own->text.data);
+  kiln_map_set(&x->source_at, key, at);
   return at;
 }
 
 /* With the calls around it. */
-static size_t put_range(kiln__exporter *x, const kiln_source_range *range) {
+static const kiln_source_range *put_range(kiln__exporter *x, const kiln_source_range *range) {
   KILN_VEC(const kiln_source_range *) chain = {0};
-  size_t at = 0;
   for (; range && !kiln_map_find_ptr(&x->range_at, range); range = range->inlined_at)
     kiln_vec_push(x->arena, &chain, range);
-  if (range) at = (size_t)(uintptr_t)kiln_map_find_ptr(&x->range_at, range) - 1;
+  kiln_source_range *at = range ? kiln_map_find_ptr(&x->range_at, range) : NULL;
   while (chain.count > 0) {
     const kiln_source_range *r = kiln_vec_pop(&chain);
-    kiln_source line;
-    kiln_source_range image, in_line = {0};
-    if (r->source) in_line = line_of(x, r, &line);
-    memset(&image, 0, sizeof image);
-    image.begin = in_line.begin;
-    image.end = in_line.end;
-    const size_t source = r->source ? put_source(x, &line) : 0, outer = at;
-    at = KILN__PUT(&x->image, image);
-    point(x, at + offsetof(kiln_source_range, source), source);
-    point(x, at + offsetof(kiln_source_range, inlined_at), outer);
-    point_text(x, at + offsetof(kiln_source_range, function), r->function);
-    kiln_map_set_ptr(&x->range_at, r, (void *)(uintptr_t)(at + 1));
+    kiln_source_range *own = KILN_NEW(x->arena, kiln_source_range);
+    if (r->source) {
+      kiln_source line;
+      *own = line_of(x, r, &line);
+      own->source = put_source(x, &line);
+    }
+    own->inlined_at = at;
+    at = KILN__PUT(&x->image, own, 1, &own->source, &own->inlined_at);
+    kiln__image_set(&x->image, &at->function, kiln__image_text(&x->image, r->function));
+    kiln_map_set_ptr(&x->range_at, r, at);
   }
   return at;
 }
@@ -412,13 +282,11 @@ static bool calls_region(const kiln_plan *plan, const kiln_instr *in) {
   return ex && !ex->function;
 }
 
-size_t kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan) {
-  if (!plan->ranges) return 0;
-  size_t *ranges = KILN_NEW_ARRAY(x->arena, size_t, plan->code_count);
+const kiln_source_range *const *kiln__export_ranges(kiln__exporter *x, const kiln_plan *plan) {
+  if (!plan->ranges) return NULL;
+  const kiln_source_range **own =
+      KILN_NEW_ARRAY(x->arena, const kiln_source_range *, plan->code_count);
   for (int i = 0; i < plan->code_count; i++)
-    ranges[i] = calls_region(plan, &plan->code[i]) ? 0 : put_range(x, plan->ranges[i]);
-  void **none = KILN_NEW_ARRAY(x->arena, void *, plan->code_count);
-  const size_t at = put_array(x, none, sizeof *none, plan->code_count);
-  for (int i = 0; i < plan->code_count; i++) point(x, at + (size_t)i * sizeof *none, ranges[i]);
-  return at;
+    if (!calls_region(plan, &plan->code[i])) own[i] = put_range(x, plan->ranges[i]);
+  return KILN__PUT(&x->image, own, plan->code_count, own);
 }

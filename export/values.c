@@ -5,39 +5,19 @@
 
 enum { DEEPEST = 256 }; /* containers in containers */
 
-size_t kiln__export_numbers(kiln__exporter *x, const int32_t *numbers, int count) {
-  return count ? kiln__image_put(&x->image, numbers, sizeof *numbers * (size_t)count, 8) : 0;
-}
-
-static void point(kiln__exporter *x, size_t at, size_t target) {
-  if (target) kiln__image_point(&x->image, at, target);
-}
-
 /* -- Types -- */
 
-static size_t put_names(kiln__exporter *x, const kiln_str *names, int count) {
-  if (!names || !count) return 0;
-  kiln_str *texts = KILN_NEW_ARRAY(x->arena, kiln_str, count);
-  for (int i = 0; i < count; i++) texts[i].len = names[i].len;
-  const size_t at = kiln__image_put(&x->image, texts, sizeof *texts * (size_t)count, 8);
-  for (int i = 0; i < count; i++) {
-    const char *text = kiln_arena_str(x->arena, names[i]).data;
-    kiln__image_point(&x->image, at + (size_t)i * sizeof *texts + offsetof(kiln_str, data),
-                      kiln__image_text(&x->image, text));
-  }
-  return at;
-}
-
-static kiln_status *put_nominal(kiln__exporter *x, kiln__out_type *out) {
-  const kiln_class_info *info = out->type->cls;
+static kiln_status *put_nominal(kiln__exporter *x, const kiln_class_info *info,
+                                kiln_aot_type *own) {
   int32_t *members = KILN_NEW_ARRAY(x->arena, int32_t, info->member_count);
-  out->image.slot_count = info->attribute_count;
-  out->image.is_module = info->is_module;
-  out->image.member_count = info->member_count;
+  own->slot_count = info->attribute_count;
+  own->is_module = info->is_module;
+  own->member_count = info->member_count;
   for (int i = 0; i < info->member_count; i++)
     KILN_TRY(kiln__export_value(x, info->member_values[i], &members[i]));
-  out->members = kiln__export_numbers(x, members, info->member_count);
-  out->member_names = put_names(x, info->member_names, info->member_count);
+  own->members = KILN__ARRAY(&x->image, members, info->member_count);
+  if (info->member_names && info->member_count)
+    own->member_names = kiln__image_strs(&x->image, info->member_names, info->member_count);
   return NULL;
 }
 
@@ -53,41 +33,32 @@ kiln_status *kiln__export_type(kiln__exporter *x, const kiln_type *type, int32_t
   if (type->kind == KILN_TYPE_INTERFACE || type->kind == KILN_TYPE_VAR)
     return KILN_ERROR(KILN_UNSUPPORTED, "type " KILN_STR_FMT " has no place in a program",
                       KILN_STR_ARG(type->name));
-  kiln__out_type out = {.type = type,
-                        .image = {.kind = type->kind, .elem_count = type->elem_count}};
+  kiln_aot_type *own = KILN_NEW(x->arena, kiln_aot_type);
+  KILN__SAME(own, type, kind), KILN__SAME(own, type, elem_count);
   int32_t *elems = KILN_NEW_ARRAY(x->arena, int32_t, type->elem_count);
   for (int i = 0; i < type->elem_count; i++)
     KILN_TRY(kiln__export_type(x, type->elems[i], &elems[i]));
-  out.elems = kiln__export_numbers(x, elems, type->elem_count);
-  out.image.name.len = type->name.len;
-  if (type->name.len)
-    out.name = kiln__image_text(&x->image, kiln_arena_str(x->arena, type->name).data);
-  out.names = put_names(x, type->names, type->elem_count);
-  if (type->cls) KILN_TRY(put_nominal(x, &out));
-  kiln_vec_push(x->arena, &x->types, out);
+  own->elems = KILN__ARRAY(&x->image, elems, type->elem_count);
+  if (type->name.len) own->name = kiln__image_str(&x->image, type->name);
+  if (type->names && type->elem_count)
+    own->names = kiln__image_strs(&x->image, type->names, type->elem_count);
+  if (type->cls) KILN_TRY(put_nominal(x, type->cls, own));
+  kiln_vec_push(x->arena, &x->types, type);
+  kiln_vec_push(x->arena, &x->type_images, *own);
   kiln_map_set_ptr(&x->type_at, type, (void *)(uintptr_t)x->types.count);
   *out_index = x->types.count - 1;
   return NULL;
 }
 
-size_t kiln__export_types_at(kiln__exporter *x) {
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < x->types.count; i++) KILN__PUT(&x->image, x->types.data[i].image);
-  for (int i = 0; i < x->types.count; i++) {
-    const kiln__out_type *t = &x->types.data[i];
-    const size_t own = at + (size_t)i * sizeof(kiln_aot_type);
-    point(x, own + offsetof(kiln_aot_type, elems), t->elems);
-    point(x, own + offsetof(kiln_aot_type, name) + offsetof(kiln_str, data), t->name);
-    point(x, own + offsetof(kiln_aot_type, names), t->names);
-    point(x, own + offsetof(kiln_aot_type, member_names), t->member_names);
-    point(x, own + offsetof(kiln_aot_type, members), t->members);
-  }
-  return at;
+const kiln_aot_type *kiln__export_types_at(kiln__exporter *x) {
+  const kiln_aot_type *own = x->type_images.data; /* there is that of self */
+  return KILN__PUT(&x->image, own, x->types.count, &own->elems, &own->name.data, &own->names,
+                   &own->member_names, &own->members);
 }
 
 /* -- Values -- */
 
-static int32_t add(kiln__exporter *x, kiln__out_value value) {
+static int32_t add(kiln__exporter *x, kiln_aot_value value) {
   kiln_vec_push(x->arena, &x->values, value);
   return x->values.count - 1;
 }
@@ -106,16 +77,16 @@ static int32_t storage_of(kiln__exporter *x, kiln_storage *storage) {
   return x->storages.count - 1;
 }
 
-static kiln_status *put_tensor(kiln__exporter *x, const kiln_tensor *t, kiln__out_value *out) {
-  kiln_aot_strided image = {.key = t->key, .offset = t->offset};
-  const int rank = kiln_tensor_rank(t);
+static kiln_status *put_tensor(kiln__exporter *x, const kiln_tensor *t, kiln_aot_value *out) {
+  kiln_aot_strided *own = KILN_NEW(x->arena, kiln_aot_strided);
+  const size_t rank = (size_t)kiln_tensor_rank(t);
   if (t->sides)
     return KILN_ERROR(KILN_UNSUPPORTED,
                       "quantised, sparse and nested tensors have no place in a program yet");
-  if (!kiln_tensor_is_undefined(t)) image.storage = storage_of(x, t->storage);
-  const size_t dims = kiln__image_put(&x->image, t->dims, 2 * sizeof(int64_t) * (size_t)rank, 8);
-  out->target = KILN__PUT(&x->image, image);
-  KILN__POINT(&x->image, out->target, kiln_aot_strided, dims, dims);
+  KILN__SAME(own, t, key), KILN__SAME(own, t, offset);
+  if (!kiln_tensor_is_undefined(t)) own->storage = storage_of(x, t->storage);
+  own->dims = kiln__image_put(&x->image, t->dims, 2 * sizeof *t->dims * rank, 8);
+  out->u.tensor = KILN__PUT(&x->image, own, 1, &own->dims);
   return NULL;
 }
 
@@ -128,7 +99,7 @@ typedef struct value_walk {
 static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index);
 
 static kiln_status *put_items(value_walk *w, const kiln_ivalue *items, int64_t count, int64_t step,
-                              kiln__out_value *out) {
+                              kiln_aot_value *out) {
   int32_t *numbers = KILN_NEW_ARRAY(w->x->arena, int32_t, count);
   const char *name = w->name;
   for (int64_t i = 0; i < count; i++) {
@@ -136,12 +107,12 @@ static kiln_status *put_items(value_walk *w, const kiln_ivalue *items, int64_t c
     KILN_TRY(put_value(w, items[i], &numbers[i]));
   }
   w->name = name;
-  out->value.count = count / step;
-  out->items = kiln__export_numbers(w->x, numbers, (int)count);
+  out->count = count / step;
+  out->items = KILN__ARRAY(&w->x->image, numbers, count);
   return NULL;
 }
 
-static kiln_status *put_dict(value_walk *w, const kiln_dict *dict, kiln__out_value *out) {
+static kiln_status *put_dict(value_walk *w, const kiln_dict *dict, kiln_aot_value *out) {
   kiln_ivalue *items = KILN_NEW_ARRAY(w->x->arena, kiln_ivalue, 2 * dict->live), *key, *value;
   int64_t count = 0;
   for (int64_t i = 0; kiln_dict_next(dict, &i, &key, &value); count += 2) {
@@ -150,8 +121,8 @@ static kiln_status *put_dict(value_walk *w, const kiln_dict *dict, kiln__out_val
     items[count] = *key;
     items[count + 1] = *value;
   }
-  KILN_TRY(kiln__export_type(w->x, dict->key_type, &out->value.type));
-  KILN_TRY(kiln__export_type(w->x, dict->value_type, &out->value.second));
+  KILN_TRY(kiln__export_type(w->x, dict->key_type, &out->type));
+  KILN_TRY(kiln__export_type(w->x, dict->value_type, &out->second));
   int32_t *numbers = KILN_NEW_ARRAY(w->x->arena, int32_t, count);
   const char *name = w->name;
   for (int64_t i = 0; i < count; i++) {
@@ -159,55 +130,54 @@ static kiln_status *put_dict(value_walk *w, const kiln_dict *dict, kiln__out_val
     KILN_TRY(put_value(w, items[i], &numbers[i]));
   }
   w->name = name;
-  out->value.count = count / 2;
-  out->items = kiln__export_numbers(w->x, numbers, (int)count);
+  out->count = count / 2;
+  out->items = KILN__ARRAY(&w->x->image, numbers, count);
   return NULL;
 }
 
-static kiln_status *fill(value_walk *w, kiln_ivalue v, kiln__out_value *out) {
+static kiln_status *fill(value_walk *w, kiln_ivalue v, kiln_aot_value *out) {
   kiln__exporter *x = w->x;
-  kiln_aot_value *value = &out->value;
   switch (v.tag) {
     case KILN_TAG_NONE: return NULL;
-    case KILN_TAG_INT: value->u.i = v.u.i; return NULL;
-    case KILN_TAG_FLOAT: value->u.f[0] = v.u.f; return NULL;
-    case KILN_TAG_BOOL: value->u.i = v.u.b; return NULL;
+    case KILN_TAG_INT: out->u.i = v.u.i; return NULL;
+    case KILN_TAG_FLOAT: out->u.f[0] = v.u.f; return NULL;
+    case KILN_TAG_BOOL: out->u.i = v.u.b; return NULL;
     case KILN_TAG_DEVICE:
-      value->u.device.kind = v.u.device.kind;
-      value->u.device.index = v.u.device.index;
+      out->u.device.kind = v.u.device.kind;
+      out->u.device.index = v.u.device.index;
       return NULL;
     case KILN_TAG_FUNCTION:
-      value->u.i = kiln__export_callable_number(x, v.u.function);
-      return value->u.i >= 0 ? NULL
-                             : KILN_ERROR(KILN_UNSUPPORTED,
-                                          "function %s as a value has no place "
-                                          "in a program",
-                                          v.u.function->name);
+      out->u.i = kiln__export_callable_number(x, v.u.function);
+      return out->u.i >= 0 ? NULL
+                           : KILN_ERROR(KILN_UNSUPPORTED,
+                                        "function %s as a value has no place "
+                                        "in a program",
+                                        v.u.function->name);
     case KILN_TAG_TENSOR:
       if (v.u.tensor) return put_tensor(x, v.u.tensor, out);
-      value->tag = KILN_AOT_UNSET;
+      out->tag = KILN_AOT_UNSET;
       return NULL;
     case KILN_TAG_STRING:
-      value->count = (int64_t)v.u.string->len;
-      out->target = kiln__image_put(&x->image, v.u.string->data, v.u.string->len + 1, 8);
+      out->count = (int64_t)v.u.string->len;
+      out->u.text = kiln__image_put(&x->image, v.u.string->data, v.u.string->len + 1, 8);
       return NULL;
     case KILN_TAG_COMPLEX:
-      value->u.f[0] = v.u.complex->re;
-      value->u.f[1] = v.u.complex->im;
+      out->u.f[0] = v.u.complex->re;
+      out->u.f[1] = v.u.complex->im;
       return NULL;
     case KILN_TAG_LIST:
-      KILN_TRY(kiln__export_type(x, v.u.list->elem_type, &value->type));
+      KILN_TRY(kiln__export_type(x, v.u.list->elem_type, &out->type));
       return put_items(w, v.u.list->items, v.u.list->count, 1, out);
     case KILN_TAG_TUPLE:
-      KILN_TRY(kiln__export_type(x, v.u.tuple->type, &value->type));
+      KILN_TRY(kiln__export_type(x, v.u.tuple->type, &out->type));
       return put_items(w, v.u.tuple->items, v.u.tuple->count, 1, out);
     case KILN_TAG_DICT: return put_dict(w, v.u.dict, out);
     case KILN_TAG_OBJECT:
-      KILN_TRY(kiln__export_type(x, v.u.object->type, &value->type));
+      KILN_TRY(kiln__export_type(x, v.u.object->type, &out->type));
       return put_items(w, v.u.object->slots, v.u.object->count, 1, out);
     case KILN_TAG_ENUM:
-      KILN_TRY(kiln__export_type(x, v.u.enumerator->type, &value->type));
-      value->u.i = v.u.enumerator->member;
+      KILN_TRY(kiln__export_type(x, v.u.enumerator->type, &out->type));
+      out->u.i = v.u.enumerator->member;
       return NULL;
     default:
       return KILN_ERROR(KILN_UNSUPPORTED,
@@ -243,8 +213,7 @@ static int32_t add_input(kiln__exporter *x, const char *name, kiln_ivalue v) {
   kiln_vec_push(x->arena, &x->inputs, (kiln_aot_input){.name = name, .tag = v.tag});
   kiln_vec_push(x->arena, &x->input_words, words_of(x, v));
   const int64_t number = x->inputs.count - 1;
-  return add(x, (kiln__out_value){
-                    .value = {.tag = KILN_AOT_INPUT, .type = -1, .second = -1, .u.i = number}});
+  return add(x, (kiln_aot_value){.tag = KILN_AOT_INPUT, .type = -1, .second = -1, .u.i = number});
 }
 
 static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index) {
@@ -262,7 +231,7 @@ static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index) 
   if (w->depth == DEEPEST)
     return KILN_ERROR(KILN_UNSUPPORTED, "containers more than %d deep have no place in a program",
                       DEEPEST);
-  kiln__out_value out = {.value = {.tag = v.tag, .type = -1, .second = -1}};
+  kiln_aot_value out = {.tag = v.tag, .type = -1, .second = -1};
   w->depth++;
   KILN_TRY(fill(w, v, &out));
   w->depth--;
@@ -276,14 +245,13 @@ kiln_status *kiln__export_value(kiln__exporter *x, kiln_ivalue v, int32_t *out_i
   return put_value(&w, v, out_index);
 }
 
-size_t kiln__export_values_at(kiln__exporter *x) {
-  const size_t at = kiln__image_put(&x->image, "", 0, 8);
-  for (int i = 0; i < x->values.count; i++) KILN__PUT(&x->image, x->values.data[i].value);
+const kiln_aot_value *kiln__export_values_at(kiln__exporter *x) {
+  kiln_aot_value *at = KILN__ARRAY(&x->image, x->values.data, x->values.count);
   for (int i = 0; i < x->values.count; i++) {
-    const kiln__out_value *v = &x->values.data[i];
-    const size_t own = at + (size_t)i * sizeof(kiln_aot_value);
-    point(x, own + offsetof(kiln_aot_value, items), v->items);
-    point(x, own + offsetof(kiln_aot_value, u), v->target);
+    const kiln_aot_value *v = &x->values.data[i];
+    kiln__image_set(&x->image, &at[i].items, v->items);
+    if (v->tag == KILN_TAG_STRING) kiln__image_set(&x->image, &at[i].u.text, v->u.text);
+    if (v->tag == KILN_TAG_TENSOR) kiln__image_set(&x->image, &at[i].u.tensor, v->u.tensor);
   }
   return at;
 }
