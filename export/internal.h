@@ -8,6 +8,14 @@
 #include "export/image.h"
 #include "jit/executor.h"
 
+/* Numbers are kept in maps, by addresses of the model. -1: there is none. */
+static inline int kiln__number_of(const kiln_map *map, const void *key) {
+  return (int)(uintptr_t)kiln_map_find_ptr(map, key) - 1;
+}
+static inline void kiln__set_number(kiln_map *map, const void *key, int number) {
+  kiln_map_set_ptr(map, key, (void *)(uintptr_t)(number + 1));
+}
+
 /* The field has in `to` what it has in `from`. */
 #define KILN__SAME(to, from, field) memcpy(&(to)->field, &(from)->field, sizeof(to)->field)
 

@@ -55,8 +55,8 @@ static bool is_tensor(held h) {
 }
 
 static void need_storage(kiln__exporter *x, const kiln_storage *s) {
-  void *at = kiln_map_find_ptr(&x->storage_at, s->data ? s->data : (const void *)s);
-  if (at) x->storages.data[(uintptr_t)at - 1].is_needed = true;
+  const int known = kiln__number_of(&x->storage_at, s->data ? s->data : (const void *)s);
+  if (known >= 0) x->storages.data[known].is_needed = true;
 }
 
 /* All that is reached from the value may be read. */

@@ -2,7 +2,7 @@
 #include "export/internal.h"
 
 int kiln__export_callable_number(const kiln__exporter *x, const kiln_callable *callable) {
-  return callable ? (int)(uintptr_t)kiln_map_find_ptr(&x->callable_at, callable) - 1 : -1;
+  return callable ? kiln__number_of(&x->callable_at, callable) : -1;
 }
 
 /* -- Finding -- */
@@ -16,18 +16,18 @@ static int add_callable(kiln__exporter *x, const kiln_callable *callable, int ar
       .arg_count = arg_count, .fork = callable->fork, .is_part = callable->is_part};
   c->args = KILN_NEW_ARRAY(x->arena, kiln_ivalue, arg_count);
   c->known = KILN_NEW_ARRAY(x->arena, uint8_t, arg_count);
+  kiln__set_number(&x->callable_at, callable, x->callables.count);
   kiln_vec_push(x->arena, &x->callables, c);
-  kiln_map_set_ptr(&x->callable_at, callable, (void *)(uintptr_t)x->callables.count);
   return x->callables.count - 1;
 }
 
 static void add_plan(kiln__exporter *x, kiln__out_callable *c, const kiln_plan *plan) {
-  if (kiln_map_find_ptr(&x->plan_at, plan)) return;
+  if (kiln__number_of(&x->plan_at, plan) >= 0) return;
   kiln__out_plan *p = KILN_NEW(x->arena, kiln__out_plan);
   p->plan = plan;
   p->of = c;
+  kiln__set_number(&x->plan_at, plan, x->plans.count);
   kiln_vec_push(x->arena, &x->plans, p);
-  kiln_map_set_ptr(&x->plan_at, plan, (void *)(uintptr_t)x->plans.count);
 }
 
 static void add_variant(kiln__exporter *x, kiln__out_callable *c, const kiln_guard_desc *guard,
@@ -326,7 +326,7 @@ static const kiln_aot_variant *put_variants(kiln__exporter *x, const kiln__out_c
   const int count = c->image.variant_count;
   kiln_aot_variant *own = KILN_NEW_ARRAY(x->arena, kiln_aot_variant, count);
   for (int k = 0; k < count; k++) {
-    own[k].plan = (int32_t)(uintptr_t)kiln_map_find_ptr(&x->plan_at, c->plans[k]) - 1;
+    own[k].plan = kiln__number_of(&x->plan_at, c->plans[k]);
     if (c->guards[k]) own[k].guard = kiln__guard_images(x, c->guards[k], 1);
   }
   return KILN__PUT(&x->image, own, count, &own->guard);

@@ -25,11 +25,8 @@ kiln_status *kiln__export_type(kiln__exporter *x, const kiln_type *type, int32_t
   *out_index = -1;
   if (!type) return NULL;
   if (kiln_type_is_tensor(type)) type = kiln_type_basic(KILN_TYPE_TENSOR);
-  void *known = kiln_map_find_ptr(&x->type_at, type);
-  if (known) {
-    *out_index = (int32_t)(uintptr_t)known - 1;
-    return NULL;
-  }
+  *out_index = kiln__number_of(&x->type_at, type);
+  if (*out_index >= 0) return NULL;
   if (type->kind == KILN_TYPE_INTERFACE || type->kind == KILN_TYPE_VAR)
     return KILN_ERROR(KILN_UNSUPPORTED, "type " KILN_STR_FMT " has no place in a program",
                       KILN_STR_ARG(type->name));
@@ -45,8 +42,8 @@ kiln_status *kiln__export_type(kiln__exporter *x, const kiln_type *type, int32_t
   if (type->cls) KILN_TRY(put_nominal(x, type->cls, own));
   kiln_vec_push(x->arena, &x->types, type);
   kiln_vec_push(x->arena, &x->type_images, *own);
-  kiln_map_set_ptr(&x->type_at, type, (void *)(uintptr_t)x->types.count);
   *out_index = x->types.count - 1;
+  kiln__set_number(&x->type_at, type, *out_index);
   return NULL;
 }
 
@@ -66,14 +63,14 @@ static int32_t add(kiln__exporter *x, kiln_aot_value value) {
 /* Instances read the memory of their model: by the memory, not by who reads it. */
 static int32_t storage_of(kiln__exporter *x, kiln_storage *storage) {
   const void *at = storage->data ? storage->data : storage;
-  void *known = kiln_map_find_ptr(&x->storage_at, at);
-  if (known) {
-    kiln__out_storage *out = &x->storages.data[(uintptr_t)known - 1];
+  const int known = kiln__number_of(&x->storage_at, at);
+  if (known >= 0) {
+    kiln__out_storage *out = &x->storages.data[known];
     if (storage->bytes > out->storage->bytes) out->storage = storage; /* it reaches further */
-    return (int32_t)(uintptr_t)known - 1;
+    return known;
   }
+  kiln__set_number(&x->storage_at, at, x->storages.count);
   kiln_vec_push(x->arena, &x->storages, (kiln__out_storage){.storage = storage});
-  kiln_map_set_ptr(&x->storage_at, at, (void *)(uintptr_t)x->storages.count);
   return x->storages.count - 1;
 }
 
@@ -223,11 +220,8 @@ static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index) 
     *out_index = add_input(x, w->name, v);
     return NULL;
   }
-  void *known = is_shared ? kiln_map_find_ptr(&x->value_at, v.u.box) : NULL;
-  if (known) {
-    *out_index = (int32_t)(uintptr_t)known - 1;
-    return NULL;
-  }
+  *out_index = is_shared ? kiln__number_of(&x->value_at, v.u.box) : -1;
+  if (*out_index >= 0) return NULL;
   if (w->depth == DEEPEST)
     return KILN_ERROR(KILN_UNSUPPORTED, "containers more than %d deep have no place in a program",
                       DEEPEST);
@@ -236,7 +230,7 @@ static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index) 
   KILN_TRY(fill(w, v, &out));
   w->depth--;
   *out_index = add(x, out);
-  if (is_shared) kiln_map_set_ptr(&x->value_at, v.u.box, (void *)(uintptr_t)x->values.count);
+  if (is_shared) kiln__set_number(&x->value_at, v.u.box, *out_index);
   return NULL;
 }
 
