@@ -95,12 +95,14 @@ typedef struct value_walk {
 
 static kiln_status *put_value(value_walk *w, kiln_ivalue v, int32_t *out_index);
 
-static kiln_status *put_items(value_walk *w, const kiln_ivalue *items, int64_t count, int64_t step,
+/* Those of a dict are keys and values in turn: `step` is 2, and keys are no inputs. */
+static kiln_status *put_items(value_walk *w, const kiln_ivalue *items, int64_t count, int step,
                               kiln_aot_value *out) {
   int32_t *numbers = KILN_NEW_ARRAY(w->x->arena, int32_t, count);
   const char *name = w->name;
   for (int64_t i = 0; i < count; i++) {
-    if (name) w->name = kiln_arena_printf(w->x->arena, "%s[%" PRId64 "]", name, i / step);
+    const bool is_named = name && i % step == step - 1;
+    w->name = is_named ? kiln_arena_printf(w->x->arena, "%s[%" PRId64 "]", name, i / step) : NULL;
     KILN_TRY(put_value(w, items[i], &numbers[i]));
   }
   w->name = name;
@@ -120,16 +122,7 @@ static kiln_status *put_dict(value_walk *w, const kiln_dict *dict, kiln_aot_valu
   }
   KILN_TRY(kiln__export_type(w->x, dict->key_type, &out->type));
   KILN_TRY(kiln__export_type(w->x, dict->value_type, &out->second));
-  int32_t *numbers = KILN_NEW_ARRAY(w->x->arena, int32_t, count);
-  const char *name = w->name;
-  for (int64_t i = 0; i < count; i++) {
-    w->name = i % 2 && name ? kiln_arena_printf(w->x->arena, "%s[%" PRId64 "]", name, i / 2) : NULL;
-    KILN_TRY(put_value(w, items[i], &numbers[i]));
-  }
-  w->name = name;
-  out->count = count / 2;
-  out->items = KILN__ARRAY(&w->x->image, numbers, count);
-  return NULL;
+  return put_items(w, items, count, 2, out);
 }
 
 static kiln_status *fill(value_walk *w, kiln_ivalue v, kiln_aot_value *out) {
