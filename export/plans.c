@@ -248,6 +248,7 @@ static void set_counts(kiln_plan *own, const kiln_plan *plan) {
   KILN__SAME(own, plan, symbol_count), KILN__SAME(own, plan, record_count);
   KILN__SAME(own, plan, type_count), KILN__SAME(own, plan, type_list_count);
   KILN__SAME(own, plan, string_count);
+  _Static_assert(sizeof *plan == 264, "a new count stands here, too, and a new pointer below");
 }
 
 static kiln_status *fill_plan(kiln__exporter *x, const kiln__out_plan *p, kiln_aot_plan *own) {

@@ -182,6 +182,7 @@ typedef struct kiln_method_lookup {
                        const kiln_callable **out_callable);
 } kiln_method_lookup;
 
+/* export/plans.c names the fields that a program has, and export/structs.c those of groups. */
 struct kiln_plan {
   const char *name;
   kiln_arena *arena;  /* owns everything below */
