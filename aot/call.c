@@ -4,6 +4,7 @@
 #include "aot/aot.h"
 #include "base/scope.h"
 #include "runtime/binding.h"
+#include "runtime/cycles.h"
 
 enum { FEW = 16 };
 
@@ -132,14 +133,11 @@ static kiln_status *collect(leaves *l, kiln_ivalue v) {
       KILN_TRY(kiln_tensor_scalar_f64(l->mem, KILN_DTYPE_F64, v.u.f, &t));
       return add_leaf(l, t);
     case KILN_TAG_TUPLE:
-      for (int64_t i = 0; i < v.u.tuple->count; i++) KILN_TRY(collect(l, v.u.tuple->items[i]));
-      return NULL;
     case KILN_TAG_LIST:
-      for (int64_t i = 0; i < v.u.list->count; i++) KILN_TRY(collect(l, v.u.list->items[i]));
-      return NULL;
     case KILN_TAG_DICT: {
-      kiln_ivalue *key, *value;
-      for (int64_t i = 0; kiln_dict_next(v.u.dict, &i, &key, &value);) KILN_TRY(collect(l, *value));
+      const int step = v.tag == KILN_TAG_DICT ? 2 : 1; /* of a dict the values */
+      for (int64_t i = step - 1; i < kiln_child_count(v); i += step)
+        KILN_TRY(collect(l, kiln_child_at(v, i)));
       return NULL;
     }
     default: return KILN_ERROR(KILN_UNSUPPORTED, "the result holds what is no tensor");

@@ -1,6 +1,8 @@
 /* builder.c: graphs built by the host: making, values, inputs, attributes, constants, looking. */
 #include "api/builder.h"
 
+#include "runtime/cycles.h"
+
 /* -- Making and ending -- */
 
 static kiln_status *init(kiln_builder *b) {
@@ -127,23 +129,12 @@ static bool is_plain(kiln_ivalue v, int depth) {
   if (depth > 64) return false;
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_LIST:
-      for (int64_t i = 0; i < v.u.list->count; i++) {
-        if (!is_plain(v.u.list->items[i], depth + 1)) return false;
-      }
-      return true;
     case KILN_TAG_TUPLE:
-      for (int64_t i = 0; i < v.u.tuple->count; i++) {
-        if (!is_plain(v.u.tuple->items[i], depth + 1)) return false;
+    case KILN_TAG_DICT:
+      for (int64_t i = 0; i < kiln_child_count(v); i++) {
+        if (!is_plain(kiln_child_at(v, i), depth + 1)) return false;
       }
       return true;
-    case KILN_TAG_DICT: {
-      int64_t index = 0;
-      kiln_ivalue *key, *value;
-      while (kiln_dict_next(v.u.dict, &index, &key, &value)) {
-        if (!is_plain(*key, depth + 1) || !is_plain(*value, depth + 1)) return false;
-      }
-      return true;
-    }
     default:
       return v.tag < KILN_TAG_FUNCTION || v.tag == KILN_TAG_TENSOR || v.tag == KILN_TAG_STRING ||
              v.tag == KILN_TAG_COMPLEX;

@@ -7,6 +7,7 @@
 #include "export/export.h"
 #include "export/image.h"
 #include "jit/executor.h"
+#include "runtime/cycles.h"
 
 /* Numbers are kept in maps, by addresses of the model. -1: there is none. */
 static inline int kiln__number_of(const kiln_map *map, const void *key) {

@@ -67,17 +67,9 @@ static void need(kiln__exporter *x, kiln_ivalue first) {
     const kiln_ivalue v = kiln_vec_pop(&todo);
     if (v.tag < KILN_TAG__COUNTED || !v.u.box || kiln_map_find_ptr(&x->needed, v.u.box)) continue;
     kiln_map_set_ptr(&x->needed, v.u.box, x);
-    const bool is_list = v.tag == KILN_TAG_LIST;
     if (v.tag == KILN_TAG_TENSOR && v.u.tensor->storage) need_storage(x, v.u.tensor->storage);
-    for (int64_t i = 0; is_list && i < v.u.list->count; i++)
-      kiln_vec_push(x->arena, &todo, v.u.list->items[i]);
-    for (int64_t i = 0; v.tag == KILN_TAG_TUPLE && i < v.u.tuple->count; i++)
-      kiln_vec_push(x->arena, &todo, v.u.tuple->items[i]);
-    for (int64_t i = 0; v.tag == KILN_TAG_OBJECT && i < v.u.object->count; i++)
-      kiln_vec_push(x->arena, &todo, v.u.object->slots[i]);
-    kiln_ivalue *key, *value;
-    for (int64_t i = 0; v.tag == KILN_TAG_DICT && kiln_dict_next(v.u.dict, &i, &key, &value);)
-      kiln_vec_push(x->arena, &todo, *value);
+    for (int64_t i = 0; i < kiln_child_count(v); i++)
+      kiln_vec_push(x->arena, &todo, kiln_child_at(v, i));
   }
 }
 

@@ -256,16 +256,10 @@ static kiln_status *note_outputs(kiln__exporter *x, kiln_ivalue v, int depth) {
     kiln_vec_push(x->arena, &x->output_bytes, bytes);
     return NULL;
   }
-  if (v.tag == KILN_TAG_TUPLE) {
-    for (int64_t i = 0; i < v.u.tuple->count; i++)
-      KILN_TRY(note_outputs(x, v.u.tuple->items[i], depth + 1));
-  } else if (v.tag == KILN_TAG_LIST) {
-    for (int64_t i = 0; i < v.u.list->count; i++)
-      KILN_TRY(note_outputs(x, v.u.list->items[i], depth + 1));
-  } else if (v.tag == KILN_TAG_DICT) {
-    kiln_ivalue *key, *value;
-    for (int64_t i = 0; kiln_dict_next(v.u.dict, &i, &key, &value);)
-      KILN_TRY(note_outputs(x, *value, depth + 1));
+  if (v.tag == KILN_TAG_TUPLE || v.tag == KILN_TAG_LIST || v.tag == KILN_TAG_DICT) {
+    const int step = v.tag == KILN_TAG_DICT ? 2 : 1; /* of a dict the values */
+    for (int64_t i = step - 1; i < kiln_child_count(v); i += step)
+      KILN_TRY(note_outputs(x, kiln_child_at(v, i), depth + 1));
   } else if (v.tag != KILN_TAG_NONE) {
     return KILN_ERROR(KILN_UNSUPPORTED,
                       "the result holds a %s: a program gives tensors and numbers, in tuples, "

@@ -5,6 +5,8 @@
  * comes out again, so that a list built in the graph does not make its elements wildcards. */
 #include "ir/alias_build.h"
 
+#include "runtime/cycles.h"
+
 /* -- Locations -- */
 
 static int new_location(kiln_alias *a, bucket b) {
@@ -124,37 +126,25 @@ static int known_location(kiln_alias *a, const void *memory, bucket b, bool *out
   return loc;
 }
 
-static void constant_items(kiln_alias *a, int loc, const kiln_ivalue *items, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
-    int item = constant_location(a, items[i]);
+static int container_location(kiln_alias *a, kiln_ivalue v, bucket b) {
+  bool is_new;
+  const int loc = known_location(a, v.u.box, b, &is_new);
+  for (int64_t i = 0; is_new && i < kiln_child_count(v); i++) {
+    int item = constant_location(a, kiln_child_at(v, i));
     if (item >= 0) kiln__locs_add(a->arena, &a->locs.data[loc].contents, item);
   }
+  return loc;
 }
 
 static int constant_location(kiln_alias *a, kiln_ivalue v) {
   bool is_new;
-  int loc;
   switch (v.tag) {
     case KILN_TAG_TENSOR:
       if (!v.u.tensor->storage) return new_location(a, BUCKET_TENSOR);
       return known_location(a, v.u.tensor->storage, BUCKET_TENSOR, &is_new);
-    case KILN_TAG_LIST:
-      loc = known_location(a, v.u.list, BUCKET_LIST, &is_new);
-      if (is_new) constant_items(a, loc, v.u.list->items, v.u.list->count);
-      return loc;
-    case KILN_TAG_TUPLE:
-      loc = known_location(a, v.u.tuple, BUCKET_TUPLE, &is_new);
-      if (is_new) constant_items(a, loc, v.u.tuple->items, v.u.tuple->count);
-      return loc;
-    case KILN_TAG_DICT: {
-      kiln_ivalue *key, *value;
-      loc = known_location(a, v.u.dict, BUCKET_DICT, &is_new);
-      for (int64_t i = 0; is_new && kiln_dict_next(v.u.dict, &i, &key, &value);) {
-        constant_items(a, loc, key, 1);
-        constant_items(a, loc, value, 1);
-      }
-      return loc;
-    }
+    case KILN_TAG_LIST: return container_location(a, v, BUCKET_LIST);
+    case KILN_TAG_TUPLE: return container_location(a, v, BUCKET_TUPLE);
+    case KILN_TAG_DICT: return container_location(a, v, BUCKET_DICT);
     case KILN_TAG_OBJECT: return BUCKET_OBJECT;
     case KILN_TAG_FUTURE: return BUCKET_FUTURE;
     case KILN_TAG_OTHER: return BUCKET_OTHER;

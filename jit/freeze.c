@@ -9,6 +9,8 @@
  * Reference: torch/csrc/jit/passes/freeze_module.cpp. */
 #include "jit/freeze_internal.h"
 
+#include "runtime/cycles.h"
+
 enum { MAX_ROUNDS = 64, MAX_DEPTH = 64 };
 
 static kiln_status *cannot(const kiln_node *node, const char *why) {
@@ -47,8 +49,6 @@ static bool is_first_visit(kiln__freezer *f, kiln_ivalue container) {
 }
 
 static bool part_can_be_constant(kiln__freezer *f, kiln_ivalue v, int depth) {
-  int64_t index = 0;
-  kiln_ivalue *key, *value;
   if (depth > MAX_DEPTH) return false;
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_TENSOR:
@@ -56,24 +56,11 @@ static bool part_can_be_constant(kiln__freezer *f, kiln_ivalue v, int depth) {
              v.u.tensor->key.f.device_kind == KILN_DEVICE_CPU &&
              (depth == 0 || !v.u.tensor->key.f.requires_grad);
     case KILN_TAG_LIST:
-      if (!is_first_visit(f, v)) return false;
-      for (int64_t i = 0; i < v.u.list->count; i++) {
-        if (!part_can_be_constant(f, v.u.list->items[i], depth + 1)) return false;
-      }
-      return true;
     case KILN_TAG_TUPLE:
-      if (!is_first_visit(f, v)) return false;
-      for (int64_t i = 0; i < v.u.tuple->count; i++) {
-        if (!part_can_be_constant(f, v.u.tuple->items[i], depth + 1)) return false;
-      }
-      return true;
     case KILN_TAG_DICT:
       if (!is_first_visit(f, v)) return false;
-      while (kiln_dict_next(v.u.dict, &index, &key, &value)) {
-        if (!part_can_be_constant(f, *key, depth + 1) ||
-            !part_can_be_constant(f, *value, depth + 1)) {
-          return false;
-        }
+      for (int64_t i = 0; i < kiln_child_count(v); i++) {
+        if (!part_can_be_constant(f, kiln_child_at(v, i), depth + 1)) return false;
       }
       return true;
     case KILN_TAG_NONE:

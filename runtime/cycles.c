@@ -15,7 +15,7 @@ static bool is_container(kiln_ivalue v) {
          v.tag == KILN_TAG_OBJECT || v.tag == KILN_TAG_FUTURE;
 }
 
-static int64_t child_count(kiln_ivalue v) {
+int64_t kiln_child_count(kiln_ivalue v) {
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_LIST: return v.u.list->count;
     case KILN_TAG_TUPLE: return v.u.tuple->count;
@@ -26,7 +26,7 @@ static int64_t child_count(kiln_ivalue v) {
   }
 }
 
-static kiln_ivalue child_at(kiln_ivalue v, int64_t i) {
+kiln_ivalue kiln_child_at(kiln_ivalue v, int64_t i) {
   switch ((kiln_tag)v.tag) {
     case KILN_TAG_LIST: return v.u.list->items[i];
     case KILN_TAG_TUPLE: return v.u.tuple->items[i];
@@ -68,9 +68,9 @@ static bool may_reach(kiln_ivalue from, const kiln_box *to) {
   stack[depth++] = from;
   while (depth > 0) {
     kiln_ivalue v = stack[--depth];
-    int64_t count = child_count(v);
+    int64_t count = kiln_child_count(v);
     for (int64_t i = 0; i < count; i++) {
-      kiln_ivalue child = child_at(v, i);
+      kiln_ivalue child = kiln_child_at(v, i);
       if (++steps > MAX_STEPS) return true;
       if (!is_container(child)) continue;
       if (child.u.box == to || depth == MAX_STACK) return true;
@@ -153,8 +153,8 @@ static void find_garbage(collection *c) {
   }
   for (int i = 0; i < c->nodes.count; i++) {
     kiln_ivalue v = c->nodes.data[i]->v;
-    int64_t count = child_count(v);
-    for (int64_t k = 0; k < count; k++) count_reference(c, child_at(v, k));
+    int64_t count = kiln_child_count(v);
+    for (int64_t k = 0; k < count; k++) count_reference(c, kiln_child_at(v, k));
   }
   for (int i = 0; i < c->nodes.count; i++) {
     node *n = c->nodes.data[i];
@@ -162,9 +162,9 @@ static void find_garbage(collection *c) {
   }
   while (c->work.count > 0) {
     kiln_ivalue v = kiln_vec_pop(&c->work)->v;
-    int64_t count = child_count(v);
+    int64_t count = kiln_child_count(v);
     for (int64_t k = 0; k < count; k++) {
-      kiln_ivalue child = child_at(v, k);
+      kiln_ivalue child = kiln_child_at(v, k);
       if (is_container(child)) keep(c, kiln_map_find_ptr(&c->index, child.u.box));
     }
   }

@@ -16,6 +16,11 @@ typedef struct kiln_possible_roots {
   struct kiln_possible_root_block *first; /* NULL: none */
 } kiln_possible_roots;
 
+/* What a list, tuple, object or complete future holds, and a dict: keys and values in turn, None in
+ * the place of what was removed. Others hold nothing. */
+int64_t kiln_child_count(kiln_ivalue v);
+kiln_ivalue kiln_child_at(kiln_ivalue v, int64_t i); /* borrowed */
+
 /* `v` (borrowed) is about to be put into `box`, as a `type` (NULL: any). Out of memory: it must not
  * be. */
 kiln_status *kiln__cycle_look(kiln_mem *mem, kiln_possible_roots *roots, kiln_box *box,
