@@ -103,7 +103,7 @@ enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
  * or bf16, as its item_size says.
  *
  * Sizes that are known when it is called alone are those of the tensor: loop i goes over its
- * dimension dims[i], columns over dims[rank]. * export/structs.c names every field, too. */
+ * dimension dims[i], columns over dims[rank]. export/structs.c names every field, too. */
 typedef struct kiln_kernel_pack {
   int input;
   int item_size;   /* bytes */
