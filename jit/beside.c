@@ -1,7 +1,8 @@
 /* beside.c: compile=async: what calls run while their plans are made, and the jobs that make them.
  *
  * The first call of a method makes the instrumented plan on its own thread, since there is nothing
- * else to run. From then on a call never compiles: what no variant serves runs the executor's
+ * else to run; where a job that a profile of another process has started makes it, the call runs
+ * without JIT. From then on a call never compiles: what no variant serves runs the executor's
  * `interim` plan. That is the instrumented plan from when a level begins until its variant is
  * published, and the plan of calls without JIT otherwise; a region has that one from the job that
  * made it. A call that finds enough recorded, or no variant that fits, asks for a job: the

@@ -130,6 +130,14 @@ static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_
   return status;
 }
 
+/* A job makes its first plan, from a profile of another process: that takes a while, and calls do
+ * not wait for it. */
+static bool is_being_started(const kiln_executor *ex) {
+  return ex->jit->jobs && ex->function && __atomic_load_n(&ex->asked, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&ex->interim, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+}
+
 /* What no variant serves, or one that holds for all while a better one is wanted; `version` is from
  * before it was looked for. */
 static __attribute__((noinline)) kiln_status *get_slowly(kiln_executor *ex, kiln_call *call,
@@ -145,7 +153,7 @@ static __attribute__((noinline)) kiln_status *get_slowly(kiln_executor *ex, kiln
     if (version != __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE)) /* a variant has come */
       return get_plan(&ex->callable, call, args, arg_count, out_plan);
   }
-  plain = plain || __atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE);
+  plain = plain || __atomic_load_n(&ex->given_up, __ATOMIC_ACQUIRE) || is_being_started(ex);
   const kiln_variant *made = plain ? __atomic_load_n(&ex->plain, __ATOMIC_ACQUIRE) : NULL;
   if (made) {
     *out_plan = made->plan;

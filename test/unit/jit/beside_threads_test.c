@@ -82,6 +82,35 @@ static void calls_do_not_wait(void **state) {
   model_close(&m);
 }
 
+static void *call_once(void *arg) {
+  check_rows(arg, 4);
+  return NULL;
+}
+
+/* While a job makes the first plan, the first call runs without JIT. */
+static void first_call_does_not_wait(void **state) {
+  const kiln_callable *callable;
+  struct timespec until;
+  pthread_t thread;
+  model m;
+  (void)state;
+  open_async(&m, NULL);
+  assert_ok(kiln_jit_callable(m.jit, m.function, &callable));
+  kiln_executor *ex = kiln__executor_of(callable);
+  assert_ok(kiln_job_lock_take(&ex->lock, NULL)); /* as the job that a profile starts */
+  __atomic_store_n(&ex->asked, true, __ATOMIC_RELEASE);
+  assert_int_equal(pthread_create(&thread, NULL, call_once, &m), 0);
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 60;
+  assert_int_equal(pthread_timedjoin_np(thread, NULL, &until), 0);
+  assert_int_equal(counters(&m).profiled_runs, 0);
+  __atomic_store_n(&ex->asked, false, __ATOMIC_RELEASE);
+  kiln_job_lock_give(&ex->lock);
+  check_rows(&m, 4);
+  assert_int_equal(counters(&m).profiled_runs, 1);
+  model_close(&m);
+}
+
 static void *go_on_later(void *arg) {
   (void)arg;
   usleep(20000);
@@ -266,10 +295,15 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(calls_do_not_wait), cmocka_unit_test(a_model_goes),
-      cmocka_unit_test(a_child_is_served), cmocka_unit_test(levels_follow),
-      cmocka_unit_test(threads_meet),      cmocka_unit_test(models_come_and_go),
-      cmocka_unit_test(memory_runs_out),   cmocka_unit_test(shapes_that_vary),
+      cmocka_unit_test(calls_do_not_wait),
+      cmocka_unit_test(a_model_goes),
+      cmocka_unit_test(a_child_is_served),
+      cmocka_unit_test(levels_follow),
+      cmocka_unit_test(threads_meet),
+      cmocka_unit_test(models_come_and_go),
+      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(shapes_that_vary),
+      cmocka_unit_test(first_call_does_not_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
