@@ -14,8 +14,8 @@ enum {
   LAST_BLOCK = 256 << 10,
   /* Sanitizer builds leave a poisoned gap after each piece. */
   GAP = KILN_ASAN ? 16 : 0,
-  KEPT = 4 << 20, /* bytes that a reset leaves */
-  STEPS = 1024,   /* between two questions to the budget */
+  KEPT = 256 << 10, /* bytes that a reset leaves */
+  STEPS = 1024,     /* between two questions to the budget */
 };
 
 typedef struct arena_block {
