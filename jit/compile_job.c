@@ -141,7 +141,7 @@ static kiln_status *begin(kiln_compile_job *job) {
   KILN_TRY(kiln_pass_runner_init(&job->runner, &job->jit->env, &job->jit->quota));
   job->runner.context = job;
   job->runner.refuse = refuse_node;
-  job->runner.groups_left -= job->ex->root->group_count;
+  job->runner.groups_left -= __atomic_load_n(&job->ex->root->group_count, __ATOMIC_RELAXED);
   job->scratch = job->runner.scratch;
   return NULL;
 }
@@ -149,7 +149,7 @@ static kiln_status *begin(kiln_compile_job *job) {
 static kiln_status *make_in_arena(kiln_compile_job *job, kiln_compile_step *make) {
   job->v = KILN_NEW(job->arena, kiln_variant);
   job->v->depth = job->depth;
-  job->v->first_group = job->ex->root->group_count;
+  job->v->first_group = __atomic_load_n(&job->ex->root->group_count, __ATOMIC_RELAXED);
   return make(job);
 }
 static kiln_status *try_make(kiln_compile_job *job, kiln_compile_step *make) {
@@ -186,7 +186,7 @@ static kiln_status *link_all(kiln_compile_job *job, void (*publish)(kiln_compile
   take_slots(job);
   kiln__executors_append(&of->executors, job->executors);
   kiln_groups_append(&of->groups, job->groups);
-  job->ex->root->group_count += job->group_count;
+  __atomic_fetch_add(&job->ex->root->group_count, job->group_count, __ATOMIC_RELAXED);
   if ((uint32_t)job->depth > jit->max_depth) jit->max_depth = (uint32_t)job->depth;
   publish(job);
   for (int i = 0; i < job->refusals.count; i++) {

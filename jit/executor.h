@@ -152,7 +152,7 @@ typedef struct kiln_executor {
   int level;                         /* that is being made, or was made last */
   int tries;                         /* compile jobs that ran out of their budget */
   uint64_t recorded;                 /* atomic: hash of the arguments that were recorded last */
-  int group_count;                   /* of a root's groups; their slots: */
+  int group_count;                   /* atomic: of a root's groups; their slots: */
   KILN_VEC(kiln_group_slot *) slots; /* written under the jit's lock as well */
   const kiln_shape_seen *seen;       /* of its arguments, by the guard before it; NULL: none is */
   kiln_program source;    /* what levels start from; a root's is made at its first call */

@@ -162,7 +162,7 @@ void kiln__variant_retire(kiln_executor *ex, kiln_variant *v) {
     kiln_groups_append(g->variant == v ? &v->groups : &stay, (kiln_group_list){g, g});
     if (g->variant != v) continue;
     g->slot->is_used = false;
-    ex->root->group_count--;
+    __atomic_fetch_sub(&ex->root->group_count, 1, __ATOMIC_RELAXED);
     jit->gone.groups++;
   }
   ex->of->groups = stay;
