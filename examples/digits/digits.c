@@ -249,7 +249,7 @@ static void settle(reader *r, const test_set *t, int count) {
     check(kiln_model_wait_idle(r->model, NULL), "wait");
     read_digits(r, t, 0, count, NULL);
     kiln_model_counters(r->model, &after);
-  } while (after.compiled_runs == before.compiled_runs && now_ms() - start < MOST_MS);
+  } while (after.compiled_runs == before.compiled_runs && now_ms() - start < (double)MOST_MS);
 }
 
 static void show_batch_size(reader *on, reader *off, const test_set *t, int count) {
