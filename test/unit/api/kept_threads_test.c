@@ -122,7 +122,7 @@ static void settings_do_not_pile_up(void **state) {
   assert_ok(kiln_instance_create(model, &a));
   for (int i = 0; i < WARM; i++) assert_true(gives(a, 1, 0, first));
   for (int n = 0; n < SETTINGS; n++) {
-    const float mean = (float)n / SETTINGS, want[4] = {2 - 2 * mean, 20, 6 - 2 * mean, 36};
+    const float mean = (float)n / (float)SETTINGS, want[4] = {2 - 2 * mean, 20, 6 - 2 * mean, 36};
     set_mean(a, mean, 0);
     for (int i = 0; i < 2 * WARM; i++) assert_true(gives(a, 1, 0, want));
     if (n == FULL) full = kiln_mem_bytes(context->env->mem);

@@ -117,12 +117,13 @@ static void *open_and_close(void *arg) {
   shared *s = arg;
   while (!atomic_load(&s->bad)) {
     enum { BLOCKS = 8 };
+    const size_t least = 100000;
     void *blocks[BLOCKS];
     kiln_mem *mem = NULL;
     kiln_status_destroy(kiln_mem_create(KILN_MEM_DEFAULT, &mem));
     if (!mem) break;
-    for (size_t i = 0; i < BLOCKS; i++) blocks[i] = kiln_mem_alloc(mem, 100000 << i);
-    for (size_t i = 0; i < BLOCKS; i++) kiln_mem_free(mem, blocks[i], blocks[i] ? 100000 << i : 0);
+    for (size_t i = 0; i < BLOCKS; i++) blocks[i] = kiln_mem_alloc(mem, least << i);
+    for (size_t i = 0; i < BLOCKS; i++) kiln_mem_free(mem, blocks[i], blocks[i] ? least << i : 0);
     kiln_mem_release(mem);
   }
   return NULL;
