@@ -2,11 +2,11 @@
  *
  * A context uses some dozens of operators of 2,500, so kiln_registry_create reads names alone. The
  * entries whose names have one stem are a family (aten::add.Tensor, aten::add_, prim::add: "add"),
- * which is made when one of its names or ids is looked up first: by then every entry's schema is
- * parsed, and each base is followed by its variants, whose schemas are derived: `add_` writes its
- * first argument, `add.out` an added keyword argument, `kiln::add_` gives what `add_` would have
- * made of its first argument, with the same complaints, in memory that nobody else sees. How an out
- * variant is called depends on how many overloads its base has.
+ * which is made when one of its names or ids is looked up first: each entry's schema is parsed, and
+ * followed by its variants, whose schemas are derived: `add_` writes its first argument, `add.out`
+ * an added keyword argument, `kiln::add_` gives what `add_` would have made of its first argument,
+ * with the same complaints, in memory that nobody else sees. How an out variant is called depends
+ * on how many overloads its base has.
  *
  * Threads A and B look up aten::add, which nobody has: A makes its family under the lock, B waits;
  * who comes later sees that it is made, and takes no lock. A family that is made never changes. The
@@ -323,6 +323,8 @@ static uint32_t refuses(const entry *e) {
   return looks && !e->any_dtype ? KILN_RARE_DTYPES : 0;
 }
 
+static bool has_schema(const entry *e) { return strchr(e->text, '(') != NULL; }
+
 static kiln_status *parse_entry(kiln_registry *r, int id, kiln_op **out_op) {
   const entry *e = &entries[id];
   kiln_op *op = *out_op = KILN_NEW(r->arena, kiln_op);
@@ -343,7 +345,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id, kiln_op **out_op) {
   op->kernel.sparse = e->sparse;
   op->kernel.nested = e->nested;
   op->kernel.quant = e->quant;
-  if (!strchr(e->text, '(')) return NULL;
+  if (!has_schema(e)) return NULL;
   kiln_schema_deinit(r->schemas[id]); /* of a time when memory was short */
   kiln_status *status = kiln_schema_parse(r->arena, r->types, e->text, &r->schemas[id]);
   op->schema = r->schemas[id];
@@ -354,7 +356,7 @@ static int count_overloads(const kiln_registry *r, int id) {
   const kiln_str name = name_in(entries[id].text);
   int count = 0;
   for (int i = r->family_of[id]->first; i != NO_ENTRY; i = r->next_of[i])
-    count += r->schemas[i] && kiln_str_equal(name_in(entries[i].text), name);
+    count += has_schema(&entries[i]) && kiln_str_equal(name_in(entries[i].text), name);
   return count;
 }
 
@@ -375,39 +377,31 @@ static kiln_status *add_entry(kiln_registry *r, kiln_op *op) {
 }
 
 static kiln_status *make_family(kiln_registry *r, family *f) {
-  KILN_VEC(kiln_op *) ops = {0};
   f->sets.count = 0;
   for (int id = f->first; id != NO_ENTRY; id = r->next_of[id]) {
     kiln_op *op;
     memset(r->ops[id], 0, sizeof r->ops[id]);
     KILN_TRY(parse_entry(r, id, &op));
-    kiln_vec_push(r->arena, &ops, op);
+    KILN_TRY(add_entry(r, op));
   }
-  for (int i = 0; i < ops.count; i++) KILN_TRY(add_entry(r, ops.data[i]));
   return NULL;
 }
 static kiln_status *try_family(kiln_registry *r, family *f) { KILN_PROTECT(make_family(r, f)); }
 
-static bool is_made(const family *f) { return __atomic_load_n(&f->is_made, __ATOMIC_ACQUIRE); }
-
-/* With the lock. */
-static kiln_status *make_locked(kiln_registry *r, family *f) {
-  if (f->is_made) return NULL;
-  KILN_TRY(try_family(r, f));
-  __atomic_store_n(&f->is_made, true, __ATOMIC_RELEASE);
-  return NULL;
-}
-static kiln_status *make_if_new(const kiln_registry *registry, family *f) {
+/* Makes what `done` tells of, unless somebody has; under the lock. */
+static kiln_status *make_once(const kiln_registry *registry, bool *done, family *f,
+                              kiln_status *(*make)(kiln_registry *r, family *f)) {
   kiln_registry *r = (kiln_registry *)(uintptr_t)registry;
-  if (is_made(f)) return NULL;
+  if (__atomic_load_n(done, __ATOMIC_ACQUIRE)) return NULL;
   KILN_TRY(kiln_short_lock_take(&r->lock, r->maker));
-  kiln_status *status = make_locked(r, f);
+  kiln_status *status = *done ? NULL : make(r, f);
+  if (!status) __atomic_store_n(done, true, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&r->lock);
   return status;
 }
 /* A lookup that lacks memory ends the scope that it is in. */
 static void need(const kiln_registry *registry, family *f) {
-  kiln_status *status = make_if_new(registry, f);
+  kiln_status *status = make_once(registry, &f->is_made, f, try_family);
   if (status) kiln_scope_fail(status);
 }
 
@@ -416,22 +410,20 @@ static kiln_status *list_all(kiln_registry *r) {
                                           KILN_VARIANT_COPY, KILN_VARIANT_OUT};
   r->all.count = 0;
   for (int id = 0; id < ENTRY_COUNT; id++) {
-    KILN_TRY(make_locked(r, r->family_of[id]));
     for (int v = 0; v < KILN_VARIANT__COUNT; v++)
       if (r->ops[id][order[v]]) kiln_vec_push(r->arena, &r->all, r->ops[id][order[v]]);
   }
   return NULL;
 }
-static kiln_status *try_list(kiln_registry *r) { KILN_PROTECT(list_all(r)); }
+static kiln_status *try_list(kiln_registry *r, family *none) {
+  (void)none;
+  KILN_PROTECT(list_all(r));
+}
 static void need_all(const kiln_registry *registry) {
-  kiln_registry *r = (kiln_registry *)(uintptr_t)registry;
-  if (__atomic_load_n(&r->is_listed, __ATOMIC_ACQUIRE)) return;
-  kiln_status *status = kiln_short_lock_take(&r->lock, r->maker);
-  if (!status) {
-    if (!r->is_listed) status = try_list(r);
-    if (!status) __atomic_store_n(&r->is_listed, true, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&r->lock);
-  }
+  bool *listed = (bool *)(uintptr_t)&registry->is_listed;
+  if (__atomic_load_n(listed, __ATOMIC_ACQUIRE)) return;
+  for (int id = 0; id < ENTRY_COUNT; id++) need(registry, registry->family_of[id]);
+  kiln_status *status = make_once(registry, listed, NULL, try_list);
   if (status) kiln_scope_fail(status);
 }
 
@@ -562,7 +554,7 @@ kiln_status *kiln_registry_add(kiln_registry *registry, const kiln_op_def *def,
   *out_op = NULL;
   kiln_str name = name_in(def->text);
   family *f = kiln_map_find(&registry->families, stem_of(name));
-  if (f) KILN_TRY(make_if_new(registry, f));
+  if (f) KILN_TRY(make_once(registry, &f->is_made, f, try_family));
   if (f && find_set(f, name)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "operator " KILN_STR_FMT " is Kiln's own",
                       KILN_STR_ARG(name));
