@@ -105,14 +105,9 @@ void kiln__context_made(kiln_model *model) {
   }
 }
 
-static int count_no_calls(kiln_job_owner *owner) {
-  (void)owner;
-  return 0;
-}
 void kiln__context_enter_jobs(kiln_context *context) {
-  context->trimmer.count_calls = count_no_calls;
   kiln_job_queue_enter(context->env->jobs, &context->trimmer);
 }
 void kiln__context_leave_jobs(kiln_context *context) {
-  if (context->trimmer.count_calls) kiln_job_queue_leave(context->env->jobs, &context->trimmer);
+  if (context->env) kiln_job_queue_leave(context->env->jobs, &context->trimmer);
 }

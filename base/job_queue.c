@@ -40,6 +40,7 @@ struct kiln_job_queue {
   uint64_t woke_ns, worked_ns; /* the thread's own: when its turn began, and its processor time */
   uint64_t gave_back_ns;       /* likewise: when memory was given back last */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
+  bool running_is_counted;     /* with: among the calls */
   void (*idle)(void *user);    /* or NULL; with */
   void *idle_user;
   int idle_seconds;
@@ -65,14 +66,19 @@ static void lower_priority(int nice) {
   (void)syscall(SYS_sched_setattr, 0, &own, 0);
 }
 
-/* Whether calls keep all processors busy that this process may use. */
-static bool is_crowded(kiln_job_queue *q) {
-  const int own = 1; /* the job's model counts the job, which is in its epoch */
-  int calls = -own;
+int kiln_job_queue_calls(kiln_job_queue *q) {
+  int calls = 0;
   pthread_mutex_lock(&q->lock);
   for (kiln_job_owner *owner = q->owners; owner; owner = owner->next)
-    calls += owner->count_calls(owner);
+    if (owner->count_calls) calls += owner->count_calls(owner);
+  if (q->running && q->running_is_counted) calls--;
   pthread_mutex_unlock(&q->lock);
+  return calls;
+}
+
+/* Whether calls keep all processors busy that this process may use. */
+static bool is_crowded(kiln_job_queue *q) {
+  const int calls = kiln_job_queue_calls(q);
   return calls > 0 && (double)calls * q->threads + 1 > q->most;
 }
 
@@ -166,6 +172,7 @@ static void wait_for_job(kiln_job_queue *q) {
 static kiln_queued_job *begin_job(kiln_job_queue *q) {
   kiln_queued_job *job = take_best(q);
   q->running = job->owner;
+  q->running_is_counted = job->is_counted;
   pthread_mutex_unlock(&q->lock);
   return job;
 }

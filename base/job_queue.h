@@ -29,9 +29,9 @@
 
 #include "base/budget.h"
 
-/* Whose jobs they are: a model. */
+/* Whose jobs they are: a model's, or a part's of it. */
 typedef struct kiln_job_owner {
-  /* Set before it enters: how many calls of its own are under way. */
+  /* Set before it enters: how many calls are under way that no other owner counts (NULL: none). */
   int (*count_calls)(struct kiln_job_owner *owner);
   int jobs; /* that wait or run; the queue's, with: */
   struct kiln_job_owner *next;
@@ -45,7 +45,8 @@ typedef struct kiln_queued_job {
    * is asked for under the queue's lock, of each job before each job. */
   uint64_t (*worth)(const struct kiln_queued_job *job);
   kiln_job_owner *owner;
-  int cpu; /* that whoever has added it was on; the queue's, as is: */
+  bool is_counted; /* as a call, by some owner's count_calls, while it runs */
+  int cpu;         /* that whoever has added it was on; the queue's, as is: */
   struct kiln_queued_job *next;
 } kiln_queued_job;
 
@@ -72,6 +73,8 @@ void kiln_job_queue_leave(kiln_job_queue *queue, kiln_job_owner *owner);
  * last of them. When this returns, the one before it is not called any more. */
 void kiln_job_queue_set_idle(kiln_job_queue *queue, int seconds, void (*idle)(void *user),
                              void *user);
+/* Calls that are under way, of all owners together; the job that runs is none of them. */
+int kiln_job_queue_calls(kiln_job_queue *queue);
 /* In jobs, between steps of some 10 us: sleeps where calls need the processor and the thread has
  * had its share. Elsewhere nothing. */
 void kiln_job_breathe(void);

@@ -132,8 +132,11 @@ static uint64_t worth_of(const kiln_queued_job *job) {
 static void set_job(kiln_executor *ex, uint32_t version, uint64_t lent_bytes) {
   ex->version_then = version;
   ex->lent_then = lent_bytes;
-  ex->job = (kiln_queued_job){
-      .run = run_job, .drop = drop_job, .worth = worth_of, .owner = &ex->of->owner};
+  ex->job = (kiln_queued_job){.run = run_job,
+                              .drop = drop_job,
+                              .worth = worth_of,
+                              .owner = &ex->of->owner,
+                              .is_counted = true};
 }
 
 static bool has_profile(kiln_jit *jit, const char *method) {

@@ -10,12 +10,6 @@
  * with generation 1, when no run and no job has that any more (base/epoch.h). */
 #include "jit/levels.h"
 
-static int count_calls(kiln_job_owner *owner) {
-  const kiln_generation *g =
-      (kiln_generation *)(void *)((char *)owner - offsetof(kiln_generation, owner));
-  return (int)kiln_epoch_runs(&g->jit->epoch);
-}
-
 static void leave(kiln_generation *g) {
   if (g->jit->jobs && !g->has_left) kiln_job_queue_leave(g->jit->jobs, &g->owner);
   g->has_left = true;
@@ -92,7 +86,6 @@ kiln_status *kiln__generation_begin(kiln_jit *jit) {
     return status;
   }
   g->jit = jit;
-  g->owner.count_calls = count_calls;
   if (jit->jobs) kiln_job_queue_enter(jit->jobs, &g->owner);
   kiln_generation *before = jit->now;
   if (before) end_now(jit);

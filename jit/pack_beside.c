@@ -128,6 +128,7 @@ static void ask(kiln_packer *packer, kiln_pack_store *store, const kiln_kernel_p
   }
 }
 
+/* Of the model, once: its generations have jobs too, and the same calls. */
 static int count_calls(kiln_job_owner *owner) {
   const kiln_jit *jit = (kiln_jit *)(void *)((char *)owner - offsetof(kiln_jit, packs_owner));
   return (int)kiln_epoch_runs(&jit->epoch);
@@ -143,7 +144,7 @@ void kiln__packs_begin(kiln_jit *jit) {
 }
 
 void kiln__packs_end(kiln_jit *jit) {
-  if (jit->packs_owner.count_calls) kiln_job_queue_leave(jit->jobs, &jit->packs_owner);
+  if (jit->jobs) kiln_job_queue_leave(jit->jobs, &jit->packs_owner);
   destroy_all(take_old(jit, UINT64_MAX));
   pthread_mutex_destroy(&jit->packs_lock);
 }

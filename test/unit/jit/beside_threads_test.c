@@ -111,6 +111,25 @@ static void first_call_does_not_wait(void **state) {
   model_close(&m);
 }
 
+/* What tells whether processors are left for jobs: each call is counted once, whatever the model
+ * has of generations and jobs, and the job that runs is none. */
+static void calls_are_counted_once(void **state) {
+  model m;
+  (void)state;
+  open_held(&m);
+  assert_int_equal(kiln_job_queue_calls(m.jit->jobs), 0); /* beside the job */
+  const uint64_t ticket = kiln_epoch_enter(&m.jit->epoch, 0);
+  assert_int_equal(kiln_job_queue_calls(m.jit->jobs), 1);
+  sem_post(&hook.go_on);
+  assert_ok(kiln_jit_wait_idle(m.jit, NULL));
+  assert_int_equal(kiln_job_queue_calls(m.jit->jobs), 1);
+  assert_ok(kiln__generation_begin(m.jit));
+  assert_int_equal(kiln_job_queue_calls(m.jit->jobs), 1);
+  kiln_epoch_leave(&m.jit->epoch, ticket);
+  assert_int_equal(kiln_job_queue_calls(m.jit->jobs), 0);
+  model_close(&m);
+}
+
 static void *go_on_later(void *arg) {
   (void)arg;
   usleep(20000);
@@ -304,6 +323,7 @@ int main(void) {
       cmocka_unit_test(memory_runs_out),
       cmocka_unit_test(shapes_that_vary),
       cmocka_unit_test(first_call_does_not_wait),
+      cmocka_unit_test(calls_are_counted_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
