@@ -144,6 +144,18 @@ static bool is_packed(const tile *x, const kiln_loop_inst *inst) {
   return inst->index == x->t->nest->tile.packed || behind;
 }
 
+/* Whether the places of all rows and vectors are known numbers of elements apart. */
+static bool moves_by_numbers(const tile *x, const kiln_loop_inst *inst) {
+  return kiln_dim_is_number(inst->strides[x->row_loop]) &&
+         kiln_dim_is_number(inst->strides[x->inner]);
+}
+
+/* Whether what the load reads there is found from a place of its own. */
+static bool needs_place(const tile *x, int i, int row, int vector) {
+  if (moves_by_numbers(x, &x->t->nest->body.data[i])) return row + vector == 0;
+  return !kiln__llvm_take_known(x, x->t->e->tile_places, i, row, vector);
+}
+
 /* Addresses at the first iteration of the body's loops, and accumulators. */
 static void begin_contractions(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
@@ -160,7 +172,7 @@ static void begin_contractions(const tile *x) {
             store_aligned(e, zero,
                           offset_by(e, inst->dtype, to[i], kiln__llvm_emit_index(e, c * e->width)),
                           kiln_loop_size(inst->dtype));
-        } else if (!kiln__llvm_take_known(x, e->tile_places, i, row, vector)) {
+        } else if (needs_place(x, i, row, vector)) {
           (void)go_to(x, row, vector, true);
           to[i] = address_of(e, x->t->s, inst, x->inner + 1);
         }
@@ -185,16 +197,42 @@ static void contract(const tile *x, int i, int row, int vector, int chain) {
   store_aligned(e, sum, at, align);
 }
 
+/* How far the loops of the sums are from their first iterations, and the known rest of that. */
+static LLVMValueRef find_moved(const tile *x, const kiln_loop_inst *inst, int64_t *out_rest) {
+  const kiln__llvm_emitter *e = x->t->e;
+  const int last = x->inner + x->c.loops - x->pairs;
+  LLVMValueRef moved = kiln__llvm_emit_index(e, 0);
+  *out_rest = 0;
+  for (int d = x->inner + 1; d < x->inner + 1 + x->c.loops; d++) {
+    if (inst->strides[d] == 0) continue;
+    const bool splits = d == last && kiln_dim_is_number(inst->strides[d]);
+    LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
+    LLVMValueRef counter = splits ? x->counter : x->t->s->counters[d];
+    if (splits) *out_rest = x->step * inst->strides[d];
+    moved = binary(e, LLVMAdd, moved, binary(e, LLVMMul, counter, step));
+  }
+  return moved;
+}
+
+/* What moves is one value for all rows, vectors and steps, from which they lie known numbers of
+ * elements; or one for all rows, on top of their places. It is frozen: else LLVM weighs induction
+ * variables for each of them (Loop Strength Reduction), in a third of the compile time. */
 LLVMValueRef kiln__llvm_iteration_at(const tile *x, int i, int row, int vector) {
   kiln__llvm_emitter *e = x->t->e;
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-  LLVMValueRef index = kiln__llvm_emit_index(e, 0);
-  for (int d = x->inner + 1; d < x->inner + 1 + x->c.loops; d++) {
-    if (inst->strides[d] == 0) continue;
-    LLVMValueRef step = kiln__llvm_emit_dim(e, inst->strides[d]);
-    index = binary(e, LLVMAdd, index, binary(e, LLVMMul, x->t->s->counters[d], step));
+  int64_t rest;
+  LLVMValueRef at, moved = find_moved(x, inst, &rest);
+  if (moves_by_numbers(x, inst)) {
+    at = offset_by(e, inst->dtype, values_at(x, e->tile_places, 0, 0)[i], moved);
+    at = LL->BuildFreeze(BUILD, at, "");
+    rest += row * inst->strides[x->row_loop] + vector * e->width * inst->strides[x->inner];
+  } else {
+    LLVMValueRef size = kiln__llvm_emit_index(e, kiln_loop_size(inst->dtype));
+    moved = LL->BuildFreeze(BUILD, binary(e, LLVMMul, moved, size), "");
+    at = values_at(x, e->tile_places, row, vector)[i];
+    at = LL->BuildGEP2(BUILD, e->i8, at, &moved, 1, "");
   }
-  return offset_by(e, inst->dtype, values_at(x, e->tile_places, row, vector)[i], index);
+  return offset_by(e, inst->dtype, at, kiln__llvm_emit_index(e, rest));
 }
 
 static LLVMValueRef load(const tile *x, int i, int row, int vector, const place *p) {
@@ -242,9 +280,11 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
     LLVMBasicBlockRef behind = NULL;
     if (!is_number) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, end, ""));
     loop l = loop_begin(e, zero);
-    for (int u = 0; u < x->unroll; u++) {
-      *counter = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, u));
-      emit_iteration(x, u % x->chains);
+    tile of = *x;
+    of.counter = l.counter;
+    for (of.step = 0; of.step < x->unroll; of.step++) {
+      *counter = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, of.step));
+      emit_iteration(&of, of.step % x->chains);
     }
     loop_end(e, l, x->unroll, end);
     if (behind) end_if(e, behind);
@@ -252,8 +292,10 @@ static void emit_inner_loop(const tile *x, int depth, kiln_dim extent) {
   if (is_number && extent % x->unroll == 0) return;
   LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, end, last, ""));
   loop l = loop_begin(e, end);
-  *counter = l.counter;
-  emit_iteration(x, 0);
+  tile of = *x;
+  *counter = of.counter = l.counter;
+  of.step = 0;
+  emit_iteration(&of, 0);
   loop_end(e, l, 1, last);
   end_if(e, behind);
 }
@@ -439,6 +481,7 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   tile x = *whole;
   x.rows = rows;
   x.first_row = first_row;
+  if (rows < whole->rows && x.chains == 1) x.unroll = 1; /* they are a tile of many: less code */
   x.next_line = kiln__llvm_find_next_line(&x);
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];

@@ -26,6 +26,8 @@ typedef struct tile {
   bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
   LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
+  LLVMValueRef counter;   /* of the innermost loop of the sums, at the begin of its step */
+  int step;               /* the iteration since then */
   int next;               /* the load of a panel whose next one is prefetched; -1: there is none */
   LLVMValueRef next_line; /* the first of its lines that the tile asks for, in elements */
   /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
