@@ -24,6 +24,7 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 import page  # noqa: E402
 import plot  # noqa: E402
 PACKAGES = ["torch==2.15.*", "torchvision", "onnxruntime", "onnxscript", "openvino"]
+SUITE = os.path.join(ROOT, "..", "shared", "reference", "suite.py")
 TOLERANCE = 2e-3  # of the largest element: the runtimes fold and reorder, this only finds mistakes
 
 
@@ -43,7 +44,7 @@ def load_suite(path):
 
 def suite_module(torch, name):
     """The module of the suite beside the project, as make() has made it."""
-    suite = load_suite(os.path.join(ROOT, "..", "shared", "reference", "suite.py"))
+    suite = load_suite(SUITE)
     torch.manual_seed(0)
     module, _ = suite[name]()
     return module.eval()
@@ -63,6 +64,15 @@ def make(torch, name, maker, folder):
             torch.onnx.export(module, inputs, path + ".onnx", dynamo=True, external_data=False,
                               verbose=False)
     return module, inputs
+
+
+def suite_files(build, name):
+    """The path of the suite's model without its ending, with make()'s files."""
+    import torch
+    folder = os.path.join(build, "bench-models")
+    os.makedirs(folder, exist_ok=True)
+    make(torch, name, load_suite(SUITE)[name], folder)
+    return os.path.abspath(os.path.join(folder, name))
 
 
 class Torch:
@@ -134,7 +144,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", nargs="?")
     parser.add_argument("--install", metavar="FOLDER")
-    parser.add_argument("--suite", default=os.path.join(ROOT, "..", "shared", "reference", "suite.py"))
+    parser.add_argument("--suite", default=SUITE)
     parser.add_argument("--models", default="resnet18,resnet50,mobilenet_v3_large,shufflenet,bertbase,"
                                             "bertmini,mlp,pw64k,lstm")
     parser.add_argument("--threads", type=int, default=1)

@@ -3,8 +3,7 @@
 What a user waits for: loading and the first ten calls, in Kiln, PyTorch eager, torch.compile, ONNX
 Runtime and OpenVINO, each in a process of its own that is started anew for each round; the runtimes
 take turns. Imports do not count. A cell is the time from the begin of loading to the end of that
-call: the median of the rounds. The models are those that compare.py has left in BUILD/bench-models,
-the Python is compare.py's; pinned, say by `taskset -c 1`. --write puts the table into
+call: the median of the rounds. The models are the suite's, the Python is compare.py's; pinned, say by `taskset -c 1`. --write puts the table into
 docs/performance.md and draws plot.py's pictures anew.
 """
 import argparse
@@ -74,11 +73,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
+    paths = {name: compare.suite_files(args.build, name) for name in args.models.split(",")}
     found = {}
     for _ in range(args.rounds):
-        for name in args.models.split(","):
+        for name, path in paths.items():
             for runtime in RUNTIMES:
-                path = os.path.join(args.build, "bench-models", name)
                 found.setdefault((name, runtime), []).append(run(args.build, runtime, name, path))
     lines = ["Milliseconds from the begin of loading to its end and to that of each call, one thread: "
              "medians of %d processes each." % args.rounds, "",

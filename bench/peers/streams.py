@@ -124,7 +124,7 @@ def main():
     args = parser.parse_args()
     lines = ["| model | pass | %s |" % " | ".join(RUNTIMES), "|---|---|%s" % ("---|" * len(RUNTIMES))]
     for name in MODELS:
-        path = os.path.abspath(os.path.join(args.build, "bench-models", name))
+        path = compare.suite_files(args.build, name)
         export(name, path)
         found = {runtime: [] for runtime in RUNTIMES}
         for _ in range(args.rounds):
