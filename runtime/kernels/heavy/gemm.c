@@ -43,6 +43,12 @@ static bool copies_less_swapped(const kiln_gemm_args *g) {
   return m < n && m * (k + n) < n * k;
 }
 
+/* Both factors are read along k, and a vector for the last columns would be half empty. */
+static bool has_dot_tail(const kiln_gemm_args *g, size_t item) {
+  const int64_t group = (int64_t)(KILN_GEMM_GROUP_BYTES / item), tail = g->n % group;
+  return g->a_col == 1 && g->b_row == 1 && g->b_col != 1 && tail > 0 && 2 * tail <= group;
+}
+
 static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_bytes) {
   kiln_gemm_plan plan = {0};
   const bool few_rows = g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
@@ -63,6 +69,7 @@ static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_by
   if (plan.axpy) return plan;
   plan.pack_left = packs_left(&s, item);
   plan.pack_right = s.b_col != 1;
+  plan.dot_tail = has_dot_tail(&s, item);
   return plan;
 }
 

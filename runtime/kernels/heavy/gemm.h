@@ -33,6 +33,9 @@ enum { KILN_GEMM_PANEL_BYTES = 192 };
 enum { KILN_GEMM_AXPY_ROWS = 3 };
 /* Up to so many rows a product with a transposed matrix is made of dot products. */
 enum { KILN_GEMM_DOT_ROWS = 32 };
+/* Columns beyond whole groups of so many bytes, vectors of the largest instruction set, are dot
+ * products, if they fill at most half a group: a vector would cost as much as a whole one. */
+enum { KILN_GEMM_GROUP_BYTES = 64 };
 
 /* How a product is made, by its sizes and strides alone. The left factor's elements are taken one
  * by one, the right one's as vectors. All parts of a product follow the plan of the whole, so their
@@ -44,6 +47,7 @@ typedef struct kiln_gemm_plan {
   bool axpy;       /* few rows on the left: rows of the right factor are added up */
   bool pack_left;  /* the left factor is copied by blocks */
   bool pack_right; /* the right one too, whatever the number of rows */
+  bool dot_tail;   /* columns beyond whole groups are dot products */
   size_t scratch;  /* bytes that a thread wants at a 64-byte boundary */
 } kiln_gemm_plan;
 kiln_gemm_plan kiln_gemm_make_plan(const kiln_gemm_args *args, size_t item_size, int64_t l2_bytes);

@@ -36,6 +36,7 @@ enum { NAME(STRIP) = 4096 / (int)sizeof(T) }; /* columns: a row of them is a pag
 typedef struct NAME(job) {
   const kiln_gemm_args *g;
   bool pack_left, pack_right;
+  int64_t columns; /* that tiles sum; those behind them are dot products */
   T *panel, *left; /* scratch */
 } NAME(job);
 
@@ -65,15 +66,42 @@ static void NAME(rows)(const NAME(job) * job, const NAME(dest) * c, NAME(factors
   }
 }
 
+/* The same rows of the last columns, as dot products: their transposes, few rows times many. */
+static void NAME(tail)(const NAME(job) * job, const NAME(dest) * c, const T *a, int64_t i,
+                       int64_t m, int64_t p, int64_t k) {
+  const kiln_gemm_args *g = job->g;
+  const kiln_gemm_plan plan = {0};
+  const NAME(dest) at = NAME(dest_at)(c, i, job->columns);
+  const NAME(dest) turned = {.c = at.c,
+                             .c_row = at.c_col,
+                             .c_col = at.c_row,
+                             .init = at.init,
+                             .init_row = at.init_col,
+                             .init_col = at.init_row,
+                             .alpha = at.alpha,
+                             .beta = at.beta};
+  const kiln_gemm_args dots = {.m = g->n - job->columns,
+                               .n = m,
+                               .k = k,
+                               .a = (const T *)g->b + p + job->columns * g->b_col,
+                               .b = a,
+                               .a_row = g->b_col,
+                               .a_col = 1,
+                               .b_row = 1,
+                               .b_col = g->a_row};
+  NAME(dot_rows)(&dots, &plan, &turned, NULL);
+}
+
 /* Rows [i, i + m), products of [p, p + k). */
 static void NAME(block)(const NAME(job) * job, int64_t i, int64_t m, int64_t p, int64_t k) {
   const kiln_gemm_args *g = job->g;
   const NAME(dest) c = NAME(whole)(g, p);
   const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
+  if (job->columns < g->n) NAME(tail)(job, &c, a, i, m, p, k);
   if (job->pack_left) NAME(pack_left)(job->left, a, g->a_row, g->a_col, m, k);
-  for (int64_t j = 0; j < g->n;) {
-    int64_t vectors = NAME(next_vectors)((g->n - j + WIDTH - 1) / WIDTH);
-    int64_t columns = vectors * WIDTH < g->n - j ? vectors * WIDTH : g->n - j;
+  for (int64_t j = 0; j < job->columns;) {
+    int64_t vectors = NAME(next_vectors)((job->columns - j + WIDTH - 1) / WIDTH);
+    int64_t columns = vectors * WIDTH < job->columns - j ? vectors * WIDTH : job->columns - j;
     bool in_place = !job->pack_right;
     if (in_place && columns % WIDTH) { /* what is no whole vector is copied apart */
       if (vectors > 1) {
@@ -126,10 +154,12 @@ void KILN_ISA_CAT4(kiln__gemm_, TAG, _, KILN_KERNEL_ISA)(const kiln_gemm_args *g
     NAME(axpy_rows)(g);
     return;
   }
+  enum { GROUP = KILN_GEMM_GROUP_BYTES / (int)sizeof(T) };
   const int64_t kc = g->k < KC ? g->k : KC;
   const NAME(job) job = {.g = g,
                          .pack_left = plan->pack_left,
                          .pack_right = plan->pack_right || g->m > UNPACKED_ROWS,
+                         .columns = plan->dot_tail ? g->n / GROUP * GROUP : g->n,
                          .panel = scratch,
                          .left = (T *)((char *)scratch + kc * KILN_GEMM_PANEL_BYTES)};
   kiln_budget *budget = kiln_budget_current();
