@@ -69,7 +69,7 @@ kiln_status *kiln_model_load_profile(kiln_model *model, const char *path) {
   KILN_NEEDS(model && path);
   KILN_TRY(kiln_jit_read_profiles(model->jit, path));
   for (int i = 0; i < model->method_count; i++)
-    kiln_jit_start(model->jit, model->methods[i].function, model->script->root);
+    kiln_jit_start(model->jit, model->methods[i].function, model->script->root, true);
   return NULL;
 }
 

@@ -31,6 +31,7 @@ typedef struct kiln_budget {
   uint64_t deadline_ns;      /* of kiln_now_ns; 0: none */
   uint32_t time_ms;          /* that the deadline came from */
   const kiln_cancel *cancel; /* borrowed; NULL: nobody cancels */
+  bool is_quick, has_left;   /* what needs a compiler is not begun, and was left */
   uint64_t done;             /* operations, those that `fuel` was granted for left out */
   int64_t grant;             /* fuel between two looks */
   int64_t granted, fuel;     /* see kiln_budget_burn */

@@ -41,6 +41,7 @@ struct kiln_job_queue {
   uint64_t gave_back_ns;       /* likewise: when memory was given back last */
   kiln_job_owner *running;     /* the owner of the job that runs; NULL: none does */
   bool running_is_counted;     /* with: among the calls */
+  int waiters;                 /* threads that wait for jobs: counted among the calls too */
   void (*idle)(void *user);    /* or NULL; with */
   void *idle_user;
   int idle_seconds;
@@ -71,7 +72,7 @@ int kiln_job_queue_calls(kiln_job_queue *q) {
   pthread_mutex_lock(&q->lock);
   for (kiln_job_owner *owner = q->owners; owner; owner = owner->next)
     if (owner->count_calls) calls += owner->count_calls(owner);
-  if (q->running && q->running_is_counted) calls--;
+  calls -= q->waiters + (q->running && q->running_is_counted);
   pthread_mutex_unlock(&q->lock);
   return calls;
 }
@@ -329,6 +330,7 @@ static bool adopt(kiln_job_queue *q) {
   q->started = q->ending = false;
   if (q->running) q->running->jobs--;
   q->running = NULL;
+  q->waiters = 0; /* they are the parent's */
   q->idles = false;
   q->gate = NULL; /* the host's threads may have stayed with the parent too */
   __atomic_store_n(&q->maker, own, __ATOMIC_RELEASE);
@@ -431,6 +433,7 @@ kiln_status *kiln_job_queue_wait(kiln_job_queue *q, kiln_job_owner *owner,
   kiln_status *status = NULL;
   if (!adopt(q)) return NULL;
   pthread_mutex_lock(&q->lock);
+  q->waiters++;
   while (!status && owner->jobs > 0) {
     if (q->gate && q->first) {
       pthread_mutex_unlock(&q->lock);
@@ -445,6 +448,7 @@ kiln_status *kiln_job_queue_wait(kiln_job_queue *q, kiln_job_owner *owner,
       pthread_cond_wait(&q->ended, &q->lock);
     }
   }
+  q->waiters--;
   pthread_mutex_unlock(&q->lock);
   return status;
 }

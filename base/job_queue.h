@@ -73,7 +73,8 @@ void kiln_job_queue_leave(kiln_job_queue *queue, kiln_job_owner *owner);
  * last of them. When this returns, the one before it is not called any more. */
 void kiln_job_queue_set_idle(kiln_job_queue *queue, int seconds, void (*idle)(void *user),
                              void *user);
-/* Calls that are under way, of all owners together; the job that runs is none of them. */
+/* Calls that are under way, of all owners together: neither the job that runs nor those who wait
+ * for jobs, whom a model counts as it counts calls. */
 int kiln_job_queue_calls(kiln_job_queue *queue);
 /* In jobs, between steps of some 10 us: sleeps where calls need the processor and the thread has
  * had its share. Elsewhere nothing. */

@@ -14,46 +14,43 @@ kiln_map kiln_map_in(kiln_arena *arena) {
   return (kiln_map){.arena = arena, .seed = kiln_mem_hash_seed(kiln_arena_mem(arena))};
 }
 
-/* Where probing starts. */
-static int first_slot(const kiln_map *map, uint64_t id) {
-  return (int)(kiln_hash_id(map->seed, id) & (uint64_t)(map->slot_count - 1));
+/* Its lowest bits say where probing starts, all of it which entries are worth a look. */
+static uint32_t hash_of(const kiln_map *map, uint64_t id) {
+  return (uint32_t)kiln_hash_id(map->seed, id);
 }
 
 /* In proportion to what is in it: a map that was large once may be cleared often. */
 void kiln_map_clear(kiln_map *map) {
-  int mask = map->slot_count - 1;
+  const uint32_t mask = (uint32_t)map->slot_count - 1;
   bool few = map->count < map->slot_count / 16;
   for (int i = 0; few && i < map->count; i++) {
     if (!map->entries[i].value) continue;
-    int slot = first_slot(map, map->entries[i].id);
-    while (map->slots[slot] != i + 1) slot = (slot + 1) & mask;
-    map->slots[slot] = 0;
+    uint32_t slot = hash_of(map, map->entries[i].id) & mask;
+    while (map->slots[slot].entry != i + 1) slot = (slot + 1) & mask;
+    map->slots[slot].entry = 0;
   }
   if (!few && map->slot_count) memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
   map->count = 0;
 }
 
-/* The slot of a key (is_text: `key` counts too), or -1. */
-static int find_slot(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
-  if (map->slot_count == 0) return -1;
-  int mask = map->slot_count - 1;
-  for (int slot = first_slot(map, id); map->slots[slot]; slot = (slot + 1) & mask) {
-    const kiln_map_entry *entry = &map->entries[map->slots[slot] - 1];
+/* The slot of a key (is_text: `key` counts too), or the empty one where its search ends. There are
+ * slots. */
+static kiln_map_slot *find_slot(const kiln_map *map, uint32_t hash, uint64_t id, bool is_text,
+                                kiln_str key) {
+  const uint32_t mask = (uint32_t)map->slot_count - 1;
+  for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+    kiln_map_slot *slot = &map->slots[at];
+    if (!slot->entry) return slot;
+    if (slot->hash != hash) continue;
+    const kiln_map_entry *entry = &map->entries[slot->entry - 1];
     if (entry->id == id && (!is_text || kiln_str_equal(entry->key, key))) return slot;
   }
-  return -1;
 }
 
 static kiln_map_entry *find_entry(const kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
-  int slot = find_slot(map, id, is_text, key);
-  return slot < 0 ? NULL : &map->entries[map->slots[slot] - 1];
-}
-
-static void put_slot(kiln_map *map, int index) {
-  int mask = map->slot_count - 1;
-  int slot = first_slot(map, map->entries[index].id);
-  while (map->slots[slot]) slot = (slot + 1) & mask;
-  map->slots[slot] = index + 1;
+  if (map->slot_count == 0) return NULL;
+  const kiln_map_slot *slot = find_slot(map, hash_of(map, id), id, is_text, key);
+  return slot->entry ? &map->entries[slot->entry - 1] : NULL;
 }
 
 /* Drops removed entries, makes room for one more, and builds the index anew where it is needed. */
@@ -70,7 +67,7 @@ static void make_room(kiln_map *map) {
     kiln_map_entry *entries = kiln_arena_alloc_array(map->arena, sizeof *entries, capacity);
     int slot_count = 8;
     while ((size_t)slot_count * 3 < capacity * 4) slot_count *= 2;
-    int32_t *slots = kiln_arena_alloc_array(map->arena, sizeof *slots, (size_t)slot_count);
+    kiln_map_slot *slots = kiln_arena_alloc_array(map->arena, sizeof *slots, (size_t)slot_count);
     if (live) memcpy(entries, map->entries, sizeof *entries * (size_t)live);
     map->entries = entries;
     map->capacity = (int)capacity;
@@ -79,33 +76,45 @@ static void make_room(kiln_map *map) {
   } else {
     memset(map->slots, 0, sizeof *map->slots * (size_t)map->slot_count);
   }
-  for (int i = 0; i < live; i++) put_slot(map, i);
+  const uint32_t mask = (uint32_t)map->slot_count - 1;
+  for (int i = 0; i < live; i++) {
+    const uint32_t hash = hash_of(map, map->entries[i].id);
+    uint32_t at = hash & mask;
+    while (map->slots[at].entry) at = (at + 1) & mask;
+    map->slots[at] = (kiln_map_slot){.entry = i + 1, .hash = hash};
+  }
 }
 
 static void set_entry(kiln_map *map, uint64_t id, bool is_text, kiln_str key, void *value) {
   KILN_ASSERT(value);
-  kiln_map_entry *entry = find_entry(map, id, is_text, key);
-  if (entry) {
-    entry->value = value;
+  const uint32_t hash = hash_of(map, id);
+  kiln_map_slot *slot = map->slot_count ? find_slot(map, hash, id, is_text, key) : NULL;
+  if (slot && slot->entry) {
+    map->entries[slot->entry - 1].value = value;
     return;
   }
-  if (map->count == map->capacity) make_room(map);
+  if (map->count == map->capacity) {
+    make_room(map);
+    slot = find_slot(map, hash, id, is_text, key);
+  }
   map->entries[map->count] = (kiln_map_entry){.key = key, .id = id, .value = value};
-  put_slot(map, map->count++);
+  *slot = (kiln_map_slot){.entry = ++map->count, .hash = hash};
 }
 
 static bool remove_entry(kiln_map *map, uint64_t id, bool is_text, kiln_str key) {
-  int hole = find_slot(map, id, is_text, key);
-  if (hole < 0) return false;
-  map->entries[map->slots[hole] - 1].value = NULL;
-  int mask = map->slot_count - 1;
-  for (int slot = (hole + 1) & mask; map->slots[slot]; slot = (slot + 1) & mask) {
-    int home = first_slot(map, map->entries[map->slots[slot] - 1].id);
-    if (((slot - home) & mask) < ((slot - hole) & mask)) continue; /* its search starts behind */
-    map->slots[hole] = map->slots[slot];
-    hole = slot;
+  if (map->slot_count == 0) return false;
+  kiln_map_slot *found = find_slot(map, hash_of(map, id), id, is_text, key);
+  if (!found->entry) return false;
+  map->entries[found->entry - 1].value = NULL;
+  const uint32_t mask = (uint32_t)map->slot_count - 1;
+  uint32_t hole = (uint32_t)(found - map->slots);
+  for (uint32_t at = (hole + 1) & mask; map->slots[at].entry; at = (at + 1) & mask) {
+    const uint32_t home = map->slots[at].hash & mask;
+    if (((at - home) & mask) < ((at - hole) & mask)) continue; /* its search starts behind */
+    map->slots[hole] = map->slots[at];
+    hole = at;
   }
-  map->slots[hole] = 0;
+  map->slots[hole].entry = 0;
   return true;
 }
 

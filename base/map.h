@@ -14,11 +14,16 @@ typedef struct kiln_map_entry {
   void *value;
 } kiln_map_entry;
 
+typedef struct kiln_map_slot {
+  int32_t entry; /* its index + 1; 0: empty */
+  uint32_t hash; /* of its key */
+} kiln_map_slot;
+
 typedef struct kiln_map {
   kiln_arena *arena; /* borrowed */
   kiln_map_entry *entries;
-  int count, capacity; /* entries in order of insertion, removed ones included */
-  int32_t *slots;      /* open addressing: entry index + 1, 0 empty */
+  int count, capacity;  /* entries in order of insertion, removed ones included */
+  kiln_map_slot *slots; /* open addressing */
   int slot_count;
   uint64_t seed; /* of the arena's memory */
 } kiln_map;

@@ -204,7 +204,12 @@ static kiln_status *take_locked(kiln_codegen *codegen, kiln_reason *out_reason,
 
 static kiln_status *take_worker(kiln_codegen *codegen, kiln_reason *out_reason,
                                 worker **out_worker) {
+  kiln_budget *budget = kiln_budget_current();
   *out_reason = KILN_REASON_compile_budget;
+  if (budget && budget->is_quick) {
+    budget->has_left = true;
+    return KILN_ERROR(KILN_CANCELLED, "compiling is left to a job");
+  }
   KILN_TRY(kiln_job_lock_take(&codegen->lock, kiln_budget_current()));
   kiln_status *status = take_locked(codegen, out_reason, out_worker);
   kiln_job_lock_give(&codegen->lock);

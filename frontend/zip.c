@@ -17,8 +17,9 @@ struct kiln_zip {
   kiln_arena *arena;
   const kiln_mapping *mapping;
   unzFile file;
-  kiln_cleanup closing; /* of the file */
-  uint64_t position;    /* of the callbacks */
+  struct libdeflate_decompressor *inflater; /* NULL: nothing was inflated yet */
+  kiln_cleanup closing;                     /* of both */
+  uint64_t position;                        /* of the callbacks */
   uint64_t inflate_left;
   const kiln_budget *budget;
   bool crc_warns, flat;
@@ -193,7 +194,11 @@ static kiln_status *read_directory(kiln_zip *zip) {
   return result == UNZ_END_OF_LIST_OF_FILE ? NULL : bad_directory();
 }
 
-static void close_file(void *zip) { unzClose(((kiln_zip *)zip)->file); }
+static void close_file(void *arg) {
+  kiln_zip *zip = arg;
+  unzClose(zip->file);
+  libdeflate_free_decompressor(zip->inflater);
+}
 
 kiln_status *kiln_zip_open(kiln_arena *arena, const kiln_mapping *mapping,
                            const kiln_zip_options *options, kiln_zip **out_zip) {
@@ -263,13 +268,13 @@ static kiln_status *locate(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str 
 }
 
 /* Raw inflate of all of the entry's `packed` into `out`, exactly of its size. */
-static kiln_status *inflate_all(const kiln_zip_entry *entry, kiln_str packed, char *out) {
-  struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
-  if (!decompressor) return kiln_status_oom();
+static kiln_status *inflate_all(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str packed,
+                                char *out) {
   size_t used = 0;
+  if (!zip->inflater) zip->inflater = libdeflate_alloc_decompressor();
+  if (!zip->inflater) return kiln_status_oom();
   enum libdeflate_result result = libdeflate_deflate_decompress_ex(
-      decompressor, packed.data, packed.len, out, (size_t)entry->size, &used, NULL);
-  libdeflate_free_decompressor(decompressor);
+      zip->inflater, packed.data, packed.len, out, (size_t)entry->size, &used, NULL);
   kiln_msan_unpoison(out, used);
   if (result == LIBDEFLATE_SUCCESS && used == packed.len) return NULL;
   return BAD_RECORD(entry->name, "does not inflate to its stated size");
@@ -286,7 +291,7 @@ static kiln_status *inflate_entry(kiln_zip *zip, const kiln_zip_entry *entry, ki
   KILN_TRY(kiln_budget_check(zip->budget, entry->size));
   zip->inflate_left -= entry->size;
   char *out = kiln_arena_alloc_aligned(zip->arena, (size_t)entry->size + 1, 64);
-  KILN_TRY(inflate_all(entry, packed, out));
+  KILN_TRY(inflate_all(zip, entry, packed, out));
   *out_data = kiln_str_make(out, (size_t)entry->size);
   return NULL;
 }
@@ -334,7 +339,7 @@ static kiln_status *check_unread(kiln_zip *zip, kiln_zip_entry *entry) {
   kiln_mem *mem = kiln_arena_mem(zip->arena);
   char *out = kiln_mem_alloc(mem, (size_t)entry->size + 1);
   if (!out) return kiln_status_oom();
-  kiln_status *status = inflate_all(entry, packed, out);
+  kiln_status *status = inflate_all(zip, entry, packed, out);
   if (!status) status = check_sum(zip, entry, kiln_str_make(out, (size_t)entry->size));
   kiln_mem_free(mem, out, (size_t)entry->size + 1);
   return status;

@@ -146,7 +146,15 @@ static bool has_profile(kiln_jit *jit, const char *method) {
   return known;
 }
 
-static void start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self) {
+/* Now, as far as it needs no compiler: a process that finds all kernels begins with them. */
+static bool start_from_files(kiln_executor *ex) {
+  kiln__request q = {.ex = ex, .lent_bytes = UINT64_MAX, .is_quick = true};
+  run_start(&q, ex->self_then);
+  return __atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+}
+
+static void start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self,
+                  bool may_take_time) {
   kiln_executor *ex = (kiln_executor *)(uintptr_t)callable; /* the callable is its first field */
   if (!jit->env.flags.jit || !has_profile(jit, callable->name) ||
       __atomic_exchange_n(&ex->asked, true, __ATOMIC_ACQ_REL))
@@ -155,16 +163,16 @@ static void start(kiln_jit *jit, const kiln_callable *callable, kiln_ivalue self
   set_job(ex, __atomic_load_n(&ex->version, __ATOMIC_ACQUIRE), UINT64_MAX);
   if (!jit->jobs) {
     run_job(&ex->job);
-  } else if (!kiln_job_queue_add(jit->jobs, &ex->job)) {
+  } else if ((may_take_time && start_from_files(ex)) || !kiln_job_queue_add(jit->jobs, &ex->job)) {
     end_job(ex);
   }
 }
 
-void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self) {
+void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self, bool may_take_time) {
   const kiln_callable *callable;
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
   kiln_status *status = kiln_jit_callable(jit, function, &callable);
-  if (!status) start(jit, callable, self);
+  if (!status) start(jit, callable, self, may_take_time);
   kiln_epoch_leave(&jit->epoch, ticket);
   kiln_status_destroy(status); /* its first call will tell */
 }

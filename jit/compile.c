@@ -508,6 +508,7 @@ static kiln_status *compile(kiln_compile_job *j, kiln_group_info *g) {
   g->graph = NULL;
   g->symbols = NULL;
   kiln_arena_reset(j->loops);
+  if (budget && budget->has_left) return KILN_ERROR(KILN_CANCELLED, "compiling is left to a job");
   if (g->code) {
     j->kernel_count++;
     __atomic_fetch_add(&jit->compiles, made, __ATOMIC_RELAXED);

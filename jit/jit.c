@@ -172,7 +172,7 @@ static kiln_status *find_callable(kiln_jit *jit, kiln_function *function, const 
   KILN_TRY(kiln_jit_callable(jit, function, out));
   if (__atomic_load_n(&jit->has_kept_profiles, __ATOMIC_RELAXED) && arg_count > 0 &&
       args[0].tag == KILN_TAG_OBJECT)
-    kiln_jit_start(jit, function, args[0]);
+    kiln_jit_start(jit, function, args[0], false);
   return NULL;
 }
 

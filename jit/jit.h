@@ -60,9 +60,10 @@ uint64_t kiln_jit_asks(kiln_jit *jit);
 
 /* Takes what a file has; KILN_NOT_FOUND, KILN_INVALID_FILE. */
 kiln_status *kiln_jit_read_profiles(kiln_jit *jit, const char *path) KILN_MUST_USE;
-/* Makes the method's kernels from such a profile, if there is one, before it is called: beside the
- * caller, or with compile=sync now. `self` has the flags and the weights of the calls to come. */
-void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self);
+/* Makes the method's plan from such a profile, if there is one, before it is called: beside the
+ * caller, but with compile=sync, or with `may_take_time` where no kernel needs a compiler, now.
+ * `self` has the flags and the weights of the calls to come. */
+void kiln_jit_start(kiln_jit *jit, kiln_function *function, kiln_ivalue self, bool may_take_time);
 /* Writes what was read and what calls have seen. `only_new`: nothing where calls have seen nothing
  * that was not read; what has come into the file in the meantime stays. */
 kiln_status *kiln_jit_write_profiles(kiln_jit *jit, const char *path, bool only_new) KILN_MUST_USE;

@@ -382,6 +382,7 @@ kiln_status *kiln__run_locked(kiln__request *q, bool needs, kiln__plan_maker *ma
   kiln_job_lock *lock = alone ? &q->ex->plain_lock : &q->ex->root->lock;
   kiln__compile_begin(&q->allowance, jit, q->call, q->call ? q->call->compile_bytes : q->lent_bytes,
                       needs);
+  q->allowance.budget.is_quick = q->is_quick;
   kiln_status *status = kiln_job_lock_take(lock, &q->allowance.budget);
   if (!status) {
     kiln_budget *outer = kiln_budget_enter(&q->allowance.budget);

@@ -18,6 +18,7 @@ typedef struct kiln__request {
   kiln_variant *preparing;         /* or: is to be prepared with these, or tried */
   const kiln_weights *weights;
   uint64_t lent_bytes;      /* by that call; of a job beside calls */
+  bool is_quick;            /* what needs a compiler is left to others */
   bool varied;              /* its shapes, and those of calls before it: of such a job */
   uint32_t version;         /* of the executor at that time */
   kiln_compile_step *plain; /* kiln__compile_plain, or bare */

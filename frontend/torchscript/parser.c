@@ -71,7 +71,7 @@ bool kiln__parse_is_keyword(kiln_str name) {
       "for",  "from",  "global", "if",    "import", "in",       "is",     "lambda",  "not",  "or",
       "pass", "raise", "return", "while", "with",   "try",      "except", "finally", "yield"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (kiln_str_is(name, words[i])) return true;
+    if (name.len && name.data[0] == words[i][0] && kiln_str_is(name, words[i])) return true;
   }
   return false;
 }

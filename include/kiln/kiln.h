@@ -422,9 +422,10 @@ KILN_API kiln_status *kiln_model_warm_up(kiln_model *model, const char *method,
                                          const kiln_call_options *options);
 
 /* A profile is what calls have seen: the types and shapes that kernels are made for, as text of
- * some kilobytes, for any CPU. Loading one compiles the methods that it knows before they are
- * called (with compile=async beside the host, which kiln_model_wait_idle awaits), so a process
- * starts at the speed that another one has reached; profiles of several files add up. Saving
+ * some kilobytes, for any CPU. Loading one makes the plans of methods that it knows before they are
+ * called: where cache_dir or the context has their kernels, at once, so that a process starts at
+ * the speed that another one has reached; else, with compile=async, beside the host, which
+ * kiln_model_wait_idle awaits. Profiles of several files add up. Saving
  * writes what was loaded and what this model's calls have seen. The option `profile` does both, at
  * load and at release. A file belongs to no model: what it does not know of is profiled as ever.
  * It decides what is compiled, so it must be the user's or the administrator's, and nobody else

@@ -1,5 +1,7 @@
 /* warm_threads_test.c: models before their first request: warmed up, started from profiles of other
  * processes; and what calls wait for. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -20,23 +22,30 @@ static int make_folder(void **state) {
   snprintf(path, sizeof path, "%s/profile", folder);
   return 0;
 }
+static void empty_folder(void) {
+  DIR *dir = opendir(folder);
+  assert_non_null(dir);
+  for (const struct dirent *d; (d = readdir(dir));)
+    if (*d->d_name != '.') assert_int_equal(unlinkat(dirfd(dir), d->d_name, 0), 0);
+  closedir(dir);
+}
 static int remove_folder(void **state) {
   (void)state;
-  unlink(path);
+  empty_folder();
   return rmdir(folder);
 }
 
 /* What calls have spent until a level pays: few do so here, so nothing, or for ever. */
 static const char *compile_after = "0";
+/* "llvm" takes its time, and finds kernels in the folder. */
+static const char *codegen = "eval";
 
 static subject open_with(const char *compile, const char *profile) {
-  const setting settings[] = {{"codegen", "eval"},
-                              {"log", "warn=0"},
-                              {"compile", compile},
-                              {"max_stall_us", "1000000"},
-                              {"compile_after", compile_after},
-                              {"profile", profile},
-                              {NULL, NULL}};
+  const setting settings[] = {
+      {"codegen", codegen},        {"cache_dir", *codegen == 'l' ? folder : NULL},
+      {"log", "warn=0"},           {"compile", compile},
+      {"max_stall_us", "1000000"}, {"compile_after", compile_after},
+      {"profile", profile},        {NULL, NULL}};
   subject s = {.context = context_of(settings)};
   load_subject(&s, CASE "model.pt");
   return s;
@@ -174,18 +183,34 @@ static void profiles_start_models(void **state) {
   close_subject(&called);
 }
 
-/* A host that calls at once meets the job that starts from the profile. */
+/* A host that calls at once meets the job that starts from the profile, where a compiler is needed;
+ * where kernels are found it is not, and the first call runs them. */
 static void calls_meet_starts(void **state) {
+  static char text[1 << 16];
   (void)state;
-  for (int i = 0; i < 20; i++) {
+  codegen = "llvm";
+  const size_t size = read_file(path, text, sizeof text);
+  for (int i = 0; i < 12; i++) {
+    empty_folder();
+    write_file(path, text, size);
     subject s = open_with("async", NULL);
     assert_ok(kiln_model_load_profile(s.model, path));
     for (int k = 0; k < i % 4; k++) call(&s);
     if (i % 2) assert_ok(kiln_model_wait_idle(s.model, NULL));
     call(&s);
     assert_int_equal(counters(&s).compile_failures, 0);
+    assert_ok(kiln_model_wait_idle(s.model, NULL));
+    const uint64_t groups = counters(&s).groups;
     close_subject(&s);
+    subject found = open_with("async", NULL);
+    assert_ok(kiln_model_load_profile(found.model, path));
+    assert_int_equal(counters(&found).groups, groups);
+    assert_int_equal(call(&found), groups);
+    assert_int_equal(counters(&found).compiles, 0);
+    assert_false(kiln_codegen_llvm_is_open(found.context->codegen));
+    close_subject(&found);
   }
+  codegen = "eval";
 }
 
 typedef struct errand {

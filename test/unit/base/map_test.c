@@ -46,7 +46,7 @@ static kiln_status *cleared_often(kiln_arena *arena, void *arg) {
     KILN_CHECK(map.count == (int)round);
   }
   kiln_map_clear(&map);
-  for (int32_t slot = 0; slot < map.slot_count; slot++) KILN_CHECK(map.slots[slot] == 0);
+  for (int32_t slot = 0; slot < map.slot_count; slot++) KILN_CHECK(map.slots[slot].entry == 0);
   return NULL;
 }
 
