@@ -47,11 +47,11 @@ static kiln_status *describe_group(void *job, const kiln_node *node, const kiln_
   return emit(j, body, info->name, NULL, NULL, &info->plan);
 }
 
-static kiln_guard_maker guard_maker(const kiln_executor *ex) {
-  kiln_jit *jit = ex->jit;
+static kiln_guard_maker guard_maker(const kiln_compile_job *j) {
+  kiln_jit *jit = j->jit;
   return (kiln_guard_maker){.book = &jit->book,
                             .misses = &jit->misses,
-                            .site = ex->site ? ex->site : "",
+                            .site = j->site ? j->site : "",
                             .stress = jit->env.flags.stress_bailout};
 }
 
@@ -74,7 +74,7 @@ static kiln_status *emit(kiln_compile_job *j, const kiln_graph *graph, const cha
                            .methods = &jit->methods,
                            .sink = sink,
                            .quantised = jit->unit->quantised,
-                           .guards = guard_maker(j->ex),
+                           .guards = guard_maker(j),
                            .guard = guard,
                            .timed = __atomic_load_n(&jit->timed, __ATOMIC_RELAXED),
                            .structured = jit->unit->structured};
@@ -440,7 +440,7 @@ static kiln_status *guard(kiln_compile_job *j) {
   j->v->made_by = KILN_PIPELINE_optimize;
   j->v->fingerprint = kiln__program_fingerprint(&j->program);
   if (j->ex->base_depth == 0 || j->jit->env.flags.compat == KILN_COMPAT_TORCH) return NULL;
-  kiln_guard_maker maker = guard_maker(j->ex);
+  kiln_guard_maker maker = guard_maker(j);
   if (j->ex->victim) maker.counters = j->ex->victim->guard->hits;
   j->v->guard = kiln_guard_lift(&maker, j->arena, j->program.graph, j->scratch);
   kiln_arena_reset(j->scratch);

@@ -48,8 +48,12 @@ static kiln_compile_job job_of(const kiln__request *q) {
                             .allowance = &q->allowance,
                             .args = q->args,
                             .arg_count = q->arg_count,
-                            .seen = q->seen,
-                            .depth = q->ex->victim ? q->ex->victim->depth : q->ex->level};
+                            .seen = q->seen};
+}
+static kiln_compile_job level_job_of(const kiln__request *q) {
+  kiln_compile_job job = job_of(q);
+  job.depth = q->ex->victim ? q->ex->victim->depth : q->ex->level;
+  return job;
 }
 
 /* A job ended for its budget: it may be tried again. */
@@ -134,12 +138,12 @@ static kiln_status *run_job(kiln_compile_job *job, kiln_compile_step *make,
 /* Goes to a state that stays: the plain interpreter, over the graph that needs no profile. */
 static kiln_status *settle(const kiln__request *q, kiln_executor_state state) {
   kiln_executor *ex = q->ex;
-  kiln_compile_job job = job_of(q);
+  kiln_compile_job job = level_job_of(q);
   kiln_status *status = kiln__job_run(&job, kiln__compile_simple, publish_variant);
   if (is_unfinished(status)) return status;
   if (status) { /* even that: the graph as it was loaded */
     kiln__tell_failure(ex, status);
-    job = job_of(q);
+    job = level_job_of(q);
     KILN_TRY(kiln__job_run(&job, kiln__compile_plain, publish_variant));
   }
   retire_profiling(ex, job.v);
@@ -183,11 +187,11 @@ static kiln_status *fail_level(const kiln__request *q, kiln_status *status) {
 
 static kiln_status *begin_level(const kiln__request *q) {
   kiln_executor *ex = q->ex;
-  kiln_compile_job job = job_of(q);
+  kiln_compile_job job = level_job_of(q);
   uint64_t ns;
   if (!ex->site) KILN_TRY(kiln__job_run(&job, kiln__compile_source, publish_source));
   if (ex->level >= ex->jit->depth && !ex->renewing) return settle(q, KILN_EXECUTOR_SIMPLE);
-  job = job_of(q);
+  job = level_job_of(q);
   if (!ex->renewing) ex->level_ns = 0;
   kiln_status *status = run_job(&job, kiln__compile_profiling, publish_profiling, &ns);
   if (status) return fail_level(q, status);
@@ -220,7 +224,7 @@ static void skip_static_levels(const kiln__request *q) {
 static kiln_status *compile_level(const kiln__request *q) {
   kiln_executor *ex = q->ex;
   skip_static_levels(q);
-  kiln_compile_job job = job_of(q);
+  kiln_compile_job job = level_job_of(q);
   KILN_ASSERT(ex->building); /* as in PROFILING, which comes before */
   __atomic_store_n(&ex->recording, false, __ATOMIC_RELAXED); /* others need not wait for the lock */
   uint64_t ns;
@@ -331,7 +335,6 @@ kiln_status *kiln__prepare_beside(kiln__request *q) {
 
 static kiln_status *make_plain(kiln__request *q) {
   kiln_compile_job job = job_of(q);
-  job.depth = 0;
   if (!q->ex->plain) KILN_TRY(kiln__job_run(&job, q->plain, publish_plain));
   q->plan = q->ex->plain->plan;
   return NULL;

@@ -20,7 +20,9 @@ kiln_status *kiln__program_copy(kiln_jit *jit, const kiln_graph *graph, kiln_pro
 
 kiln_status *kiln__program_make(const kiln_executor *ex, const kiln_variant *of,
                                 kiln_pipeline_id id, kiln_pass_runner *runner, kiln_program *out) {
-  const kiln_graph *origin = ex->source.graph;
+  /* A function's plain plan is made beside the job that makes its source. */
+  const bool of_function = ex->function && (id == KILN_PIPELINE_noopt || id == KILN_PIPELINE_bare);
+  const kiln_graph *origin = of_function ? ex->function->graph : ex->source.graph;
   switch (id) {
     case KILN_PIPELINE_profile:
       KILN_TRY(kiln__program_make(ex, NULL, KILN_PIPELINE_simple, runner, out));
@@ -31,10 +33,6 @@ kiln_status *kiln__program_make(const kiln_executor *ex, const kiln_variant *of,
       KILN_TRY(kiln__program_make(ex, of, KILN_PIPELINE_profile, runner, out));
       KILN_TRY(kiln_pipeline_run(runner, out->graph, id));
       return kiln__program_guard(out->graph, of->history, runner);
-    case KILN_PIPELINE_noopt:
-    case KILN_PIPELINE_bare:
-      if (ex->function) origin = ex->function->graph;
-      break;
     default: break;
   }
   KILN_TRY(kiln__program_copy(ex->jit, origin, out));

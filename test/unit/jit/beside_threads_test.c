@@ -169,7 +169,7 @@ static void a_child_is_served(void **state) {
     kiln_status *status = kiln_jit_wait_idle(other.jit, NULL);
     check_rows(&other, 4);
     const bool good =
-        !status && counters(&other).compiled_runs == 1 && counters(&m).compiled_runs == 0;
+        !status && counters(&other).compiled_runs > 0 && counters(&m).compiled_runs == 0;
     kiln_jit_destroy(m.jit); /* waits for nobody */
     _exit(good ? 0 : 1);
   }
