@@ -83,7 +83,7 @@ void kiln_budget_begin(kiln_budget *b, const char *what, kiln_mem *mem, const ki
   b->done = 0;
   b->grant = l->bytes || l->time_ms || l->cancel ? GRANT : UNLIMITED;
   b->granted = b->fuel = b->grant == UNLIMITED && !l->operations ? UNLIMITED : 0;
-  b->over = false;
+  b->is_quick = b->has_left = b->over = false;
 }
 
 uint64_t kiln_budget_bytes(const kiln_budget *b) {

@@ -14,6 +14,15 @@ static inline int64_t kiln__convolution_groups(const kiln_node *n) {
   return kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) ? groups : 0;
 }
 
+/* Whether it is transposed, or may be. */
+static inline bool kiln__convolution_is_transposed(const kiln_node *n) {
+  if (kiln_node_is(n, KILN_OP_convolution) || kiln_node_is(n, KILN_OP__convolution))
+    return !kiln_ir_value_is_bool(kiln_node_input(n, 6), false);
+  return kiln_node_is(n, KILN_OP_conv_transpose1d) ||
+         kiln_node_is(n, KILN_OP_conv_transpose2d_input) ||
+         kiln_node_is(n, KILN_OP_conv_transpose3d_input);
+}
+
 enum { KILN__CONVOLUTION_STRIDE = 3, KILN__CONVOLUTION_PADDING, KILN__CONVOLUTION_DILATION };
 /* The one number of a constant int or list of ints; -1: there are several, or none. */
 static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {

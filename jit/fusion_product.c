@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "jit/convolution.h"
 #include "jit/fusion.h"
 
 /* Views of weights are weights: linear is matmul(x, w.t()) in other words. */
@@ -43,7 +44,9 @@ static bool has_one_row(const kiln_tensor_detail *t, uint64_t summed) {
  * group saves a way through memory, as much as some twenty products take. The interpreter sums more
  * of them faster: it copies what a tile reads into the order of the registers. Of one channel it is
  * faster too: a kernel's image is copied with its border before, a way through memory. Of a strided
- * one a tile's vectors are shuffled for each few outputs, the interpreter's once for all. */
+ * one a tile's vectors are shuffled for each few outputs, the interpreter's once for all. Of a
+ * transposed one a kernel's image has zeros between its elements, the interpreter's product none.
+ */
 enum { MOST_PRODUCTS = 128, MOST_STRIDED_OUTPUTS = 32 };
 
 static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *out) {
@@ -73,7 +76,7 @@ static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (!is_weight(kiln_node_input(n, 1))) return false;
+  if (!is_weight(kiln_node_input(n, 1)) || kiln__convolution_is_transposed(n)) return false;
   const bool last = may_lie_last(f, n);
   if (w->sizes[1] == 1 && !last) return false;
   f->nodes[n->mark - 1].lies_last = last;

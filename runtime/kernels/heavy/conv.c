@@ -2,10 +2,9 @@
  * geometry (padded to 3 dimensions at the front), and how they become a kiln_conv (conv.h). */
 #include <string.h>
 
-#include "runtime/kernels/heavy/conv.h"
+#include "runtime/kernels/heavy/conv_columns.h"
 #include "runtime/kernels/heavy/gemm.h"
 #include "runtime/kernels/heavy/taps.h"
-#include "runtime/kernels/nn/nn.h"
 
 typedef struct conv {
   int nd;
@@ -304,6 +303,8 @@ static bool set_phase(const conv *c, int d, int64_t r, const kiln_conv_axis *who
 }
 static kiln_status *solve_transposed(kiln__nn *nn, const conv *c, const kiln_conv *whole) {
   int64_t count[3], index[3];
+  const bool is_real = nn->dtype == KILN_DTYPE_F32 || nn->dtype == KILN_DTYPE_F64;
+  if (is_real && kiln__conv_has_columns(whole, nn->item)) return kiln__conv_by_columns(nn, whole);
   for (int d = 0; d < 3; d++) count[d] = c->stride[d] < c->out[d] ? c->stride[d] : c->out[d];
   for (index[0] = 0; index[0] < count[0]; index[0]++) {
     for (index[1] = 0; index[1] < count[1]; index[1]++) {
