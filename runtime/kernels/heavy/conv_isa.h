@@ -318,14 +318,21 @@ static void NAME(pack_weights)(const NAME(slab) * u, int64_t output, int64_t row
   const kiln_conv *c = u->c;
   const kiln_conv_plan *p = u->p;
   const kiln_conv_axis *axis = p->axis;
+  const int64_t first_x = tap % axis[2].taps, first_y = tap / axis[2].taps % axis[1].taps;
+  const int64_t first_z = tap / axis[2].taps / axis[1].taps;
   T *to = u->a;
   for (int64_t r = 0; r < rows; r++) {
     const T *row = u->weight + (output + r) * c->w_output;
     for (int64_t i = channel; i < channel + channels; i++) {
-      for (int64_t t = tap; t < tap + taps; t++) {
-        const int64_t x = t % axis[2].taps, y = t / axis[2].taps % axis[1].taps;
-        const int64_t z = t / axis[2].taps / axis[1].taps;
-        *to++ = row[i * c->w_channel + z * axis[0].w_tap + y * axis[1].w_tap + x * axis[2].w_tap];
+      const T *of = row + i * c->w_channel;
+      int64_t x = first_x, y = first_y, z = first_z;
+      for (const T *end = to + taps; to < end;) {
+        const T *from = of + z * axis[0].w_tap + y * axis[1].w_tap;
+        for (; x < axis[2].taps && to < end; x++) *to++ = from[x * axis[2].w_tap];
+        x = 0;
+        if (++y < axis[1].taps) continue;
+        y = 0;
+        z++;
       }
     }
   }
