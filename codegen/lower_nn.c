@@ -101,8 +101,7 @@ KILN__LOWER(gelu) {
     int inner = OP2(mul, K(0.79788456080286535588), OP2(add, x, OP2(mul, K(0.044715), cube)));
     return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), OP2(add, K(1), OP1(tanh, inner))));
   }
-  int tail = OP1(erfc, OP2(mul, x, K(-0.70710678118654752440)));
-  return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), tail));
+  return finish(l, node, OP2(mul, x, OP1(ndtr, x)));
 }
 
 /* The first half of a dimension times the sigmoid of the second, which is rounded. */

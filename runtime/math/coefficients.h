@@ -80,9 +80,9 @@
       0x1.52420b04b37bep-7, 0x1.65a9c4dfcf8b2p-8, 0x1.1d189408314eep-6, -0x1.e6aaa8a0a04ccp-7, \
       0x1.d72b2bc8155f8p-6
 
-#define KILN_COEF_ERFCX_F32 /* 28.2 */ \
+#define KILN_COEF_ERFCX_F32 /* 28.2 */                                                         \
   0x1.3ba5920000000p+0f, -0x1.1df1a60000000p-3f, 0x1.f7f6140000000p-7f, 0x1.16ea060000000p-4f, \
-      -0x1.9ddd220000000p-4f, 0x1.801a0c0000000p-4f, -0x1.0f82840000000p-4f, \
+      -0x1.9ddd220000000p-4f, 0x1.801a0c0000000p-4f, -0x1.0f82840000000p-4f,                   \
       0x1.2e8afa0000000p-5f, -0x1.0ef8720000000p-6f, 0x1.647dbe0000000p-8f, 0x1.a858100000000p-14f
 
 #define KILN_COEF_ERFCX_F64 /* 59.7 */                                                             \
@@ -92,6 +92,21 @@
       0x1.3be06e6fea0c1p-13, -0x1.9954c8e980297p-16, -0x1.788e926472d77p-17,                       \
       0x1.7ef46369c07c4p-18, 0x1.3c188c290efb0p-22, -0x1.b7f5f29e0f8acp-21, 0x1.3ce342b53c80ep-24, \
       0x1.bb7c4eb74d9bbp-24, -0x1.27dd9abc65871p-26, -0x1.4bd065d1c926fp-27, 0x1.b76c22b7dbc6bp-30
+
+#define KILN_COEF_NDTR_F32 /* 29.5 */                                                           \
+  0x1.82b4bc0000000p-1f, -0x1.373e3c0000000p-1f, 0x1.8c6dbe0000000p-2f, -0x1.7dfee20000000p-3f, \
+      0x1.eec6680000000p-5f, -0x1.ee7cac0000000p-8f, -0x1.c938e00000000p-9f,                    \
+      0x1.af831c0000000p-10f, 0x1.63e9b20000000p-13f, -0x1.ead4800000000p-13f,                  \
+      -0x1.b7c6d20000000p-15f
+
+#define KILN_COEF_NDTR_F64 /* 59.1 */                                                            \
+  0x1.82b4bb8c94dcep-1, -0x1.373e3a893c28ap-1, 0x1.8c6dbf2cfc2afp-2, -0x1.7dff2bff68368p-3,      \
+      0x1.eec4cc3e4db85p-5, -0x1.ee2761048b5e7p-8, -0x1.c81719d610b82p-9, 0x1.ab825fc3a459bp-10, \
+      0x1.17a4aebfc01c7p-13, -0x1.e4a4260ad8c4ep-13, -0x1.001f43193794ap-19,                     \
+      0x1.26d0a37c22e03p-15, 0x1.80c1dea0222a0p-21, -0x1.8d4bcda0e042bp-18,                      \
+      -0x1.5210d6172ef2fp-21, 0x1.1238a8ad41541p-20, 0x1.23d90f695d206p-22,                      \
+      -0x1.4cc8dd42dff5fp-23, -0x1.6ed38c82f7cd9p-24, 0x1.c85321fba99d2p-27,                     \
+      0x1.510ff60a84cb0p-26, 0x1.07a55f5929c3ap-29, -0x1.5aa27c5b7d63cp-29, -0x1.8f4178ebec560p-31
 
 #define KILN_COEF_ERFLOG_F32 /* 31.4 */                                                         \
   -0x1.4e867a0000000p-12f, 0x1.2156ac0000000p+0f, 0x1.437fc80000000p-1f, 0x1.c2daca0000000p-4f, \

@@ -68,14 +68,21 @@ def cos_q(z):  # cos(x) = 1 - z/2 + z*z*Q(z)
 K = mpf(4)
 
 
-def erfcx_p(t):  # (1+2x) exp(x*x) erfc(x), t = (x-4)/(x+4)
-    x = K * (1 + t) / (1 - t)
-    if x > 10**6:
-        return 2 / m.sqrt(m.pi)
+def erfcx(x):  # exp(x*x) erfc(x)
     if x > 25:
         s = m.nsum(lambda k: (-1) ** int(k) * m.fac2(2 * int(k) - 1) / (2 * x * x) ** int(k), [0, 14])
-        return (1 + 2 * x) * s / (x * m.sqrt(m.pi))
-    return (1 + 2 * x) * m.exp(x * x) * m.erfc(x)
+        return s / (x * m.sqrt(m.pi))
+    return m.exp(x * x) * m.erfc(x)
+
+
+def erfcx_p(t):  # (1+2x) exp(x*x) erfc(x), t = (x-4)/(x+4)
+    x = K * (1 + t) / (1 - t)
+    return 2 / m.sqrt(m.pi) if x > 10**6 else (1 + 2 * x) * erfcx(x)
+
+
+def ndtr_p(t):  # (x+4) exp(x*x/2) ndtr(-x), t = (x-4)/(x+4)
+    x = K * (1 + t) / (1 - t)
+    return (x + K) * erfcx(x / m.sqrt(2)) / 2
 
 
 def log_erfc(x):  # erf(x) = 1 - exp(-g(x))
@@ -100,6 +107,8 @@ TABLE = [
      11, 0, lambda t, e: e),
     ('ERFCX', erfcx_p, (mpf('0.45') - K) / (mpf('0.45') + K), (28 - K) / (28 + K), 0, 23,
      lambda t, e: e),
+    ('NDTR', ndtr_p, -1, (mpf('14.6') - K) / (mpf('14.6') + K), 11, 0, lambda t, e: e),
+    ('NDTR', ndtr_p, -1, (39 - K) / (39 + K), 0, 24, lambda t, e: e),
     ('ERFLOG', log_erfc, mpf('0.99'), mpf('4.01'), 9, 0, lambda x, e: e * m.erfc(x)),
 ]
 

@@ -348,6 +348,16 @@ KILN_MATH_PUBLIC V FN(erf)(V x) {
   V small = x + x * POLY(z, COEF(ERF));
   return H(select)(a < 1, small, H(copysign)(large, x));
 }
+/* The normal distribution's: erfc(-x / sqrt(2)) / 2, whose argument would lose what x * x must
+ * have. Below 0 it is a polynomial in t = (a-4)/(a+4), a = -x, times exp(-a*a/2) / (a+4). */
+KILN_MATH_PUBLIC V FN(ndtr)(V x) {
+  V a = H(at_most)(H(abs)(x), PICK(14.5f, 38.8)), n;
+  V r = 1 / (a + 4), t = (a - 4) * r, head = H(upper)(a);
+  V q = POLY(t, COEF(NDTR)) * r;
+  V e = H(exp_parts)((T)-0.5 * (head * head), (T)0.5 * ((head - a) * (a + head)), &n);
+  V tail = H(scale)(H(madd)(e, q, q), n);
+  return H(select)(x < 0, tail, 1 - tail);
+}
 
 /* -- Circular functions -- */
 

@@ -200,8 +200,8 @@ static inline V softplus_of(V x) {
   /* log(1 + e^x), without overflow. */
   return VSEL(x > 0, x, VK(0)) + VF(log1p)(VF(exp)(-VABS(x)));
 }
-/* x Φ(x); through erfc where 1 + erf would cancel. */
-static inline V gelu_erf(V x) { return VK(0.5) * x * VF(erfc)(x * (T)-0.70710678118654752440); }
+/* x Φ(x) */
+static inline V gelu_erf(V x) { return x * VF(ndtr)(x); }
 static inline V sinc_of(V x) {
   V u = x * (T)3.14159265358979323846;
   return VSEL(u == 0, VK(1), VF(sin)(u) / u);

@@ -18,6 +18,9 @@ enum { BLOCK = 4096 };
 static long double sigmoidl(long double x) {
   return x >= 0 ? 1 / (1 + expl(-x)) : expl(x) / (1 + expl(x));
 }
+static long double ndtrl(long double x) {
+  return erfcl(-x * 0.70710678118654752440084436210484904L) / 2;
+}
 typedef struct reference {
   const char *name;
   long double (*one)(long double);
@@ -27,10 +30,11 @@ static const reference references[] = {
     {"exp", expl, NULL},     {"exp2", exp2l, NULL},   {"expm1", expm1l, NULL},
     {"log", logl, NULL},     {"log1p", log1pl, NULL}, {"log2", log2l, NULL},
     {"log10", log10l, NULL}, {"tanh", tanhl, NULL},   {"sigmoid", sigmoidl, NULL},
-    {"erf", erfl, NULL},     {"erfc", erfcl, NULL},   {"sin", sinl, NULL},
-    {"cos", cosl, NULL},     {"tan", tanl, NULL},     {"asin", asinl, NULL},
-    {"acos", acosl, NULL},   {"atan", atanl, NULL},   {"sinh", sinhl, NULL},
-    {"cosh", coshl, NULL},   {"atan2", NULL, atan2l}, {"pow", NULL, powl}};
+    {"erf", erfl, NULL},     {"erfc", erfcl, NULL},   {"ndtr", ndtrl, NULL},
+    {"sin", sinl, NULL},     {"cos", cosl, NULL},     {"tan", tanl, NULL},
+    {"asin", asinl, NULL},   {"acos", acosl, NULL},   {"atan", atanl, NULL},
+    {"sinh", sinhl, NULL},   {"cosh", coshl, NULL},   {"atan2", NULL, atan2l},
+    {"pow", NULL, powl}};
 
 static long double want_of(const char *name, long double x, long double y) {
   for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
