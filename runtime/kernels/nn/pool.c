@@ -333,34 +333,47 @@ typedef struct mean_run {
 enum { STRIP = 256 }; /* results whose sums are kept at once */
 
 /* Adds to the sums of results [at, at + count) of a row what the window's rows have, in the order
- * of one window's elements: z, y, x. */
-#define ADD_ROWS(name, type)                                                                 \
-  static void name(const pool *p, const window *w, int64_t plane, int64_t at, int64_t count, \
-                   double *sums) {                                                           \
-    const type *from =                                                                       \
-        (const type *)(const void *)p->data + plane * p->in[0] * p->in[1] * p->in[2];        \
-    const int64_t stride = p->stride[2];                                                     \
-    for (int64_t z = w->first[0]; z < w->end[0]; z++) {                                      \
-      for (int64_t y = w->first[1]; y < w->end[1]; y++) {                                    \
-        for (int64_t k = 0; k < p->k[2]; k++) {                                              \
-          const int64_t shift = k - p->pad[2];                                               \
-          int64_t i = shift < 0 ? (-shift + stride - 1) / stride - at : 0;                   \
-          int64_t end = (p->in[2] - shift + stride - 1) / stride - at;                       \
-          if (i < 0) i = 0;                                                                  \
-          if (end > count) end = count;                                                      \
-          const type *row = from + (z * p->in[1] + y) * p->in[2];                            \
-          const int64_t first = at * stride + shift;                                         \
-          if (stride == 1) {                                                                 \
-            for (; i < end; i++) sums[i] += (double)row[first + i];                          \
-          } else {                                                                           \
-            for (; i < end; i++) sums[i] += (double)row[first + i * stride];                 \
-          }                                                                                  \
-        }                                                                                    \
-      }                                                                                      \
-    }                                                                                        \
+ * of one window's elements: z, y, x. Rows of windows that overlap are widened once, with the zeros
+ * around them. And quotients of sums of windows that have as many elements. */
+#define MEANS(name, type)                                                                       \
+  static void add_rows_##name(const pool *p, const window *w, int64_t plane, int64_t at,        \
+                              int64_t count, double *sums) {                                    \
+    const type *from =                                                                          \
+        (const type *)(const void *)p->data + plane * p->in[0] * p->in[1] * p->in[2];           \
+    const int64_t stride = p->stride[2], k = p->k[2], first = at * stride - p->pad[2];          \
+    const bool overlap = stride == 1 && k > 1 && k <= STRIP;                                    \
+    const int64_t end = first + count + k - 1 < p->in[2] ? first + count + k - 1 : p->in[2];    \
+    double wide[2 * STRIP];                                                                     \
+    for (int64_t x = 0; overlap && x < count + k - 1; x++) wide[x] = 0;                         \
+    for (int64_t z = w->first[0]; z < w->end[0]; z++) {                                         \
+      for (int64_t y = w->first[1]; y < w->end[1]; y++) {                                       \
+        const type *row = from + (z * p->in[1] + y) * p->in[2];                                 \
+        if (!overlap) {                                                                         \
+          for (int64_t j = 0; j < k; j++) {                                                     \
+            const int64_t shift = j - p->pad[2];                                                \
+            int64_t i = shift < 0 ? (-shift + stride - 1) / stride - at : 0;                    \
+            int64_t last = (p->in[2] - shift + stride - 1) / stride - at;                       \
+            if (i < 0) i = 0;                                                                   \
+            if (last > count) last = count;                                                     \
+            for (; i < last; i++) sums[i] += (double)row[(at + i) * stride + shift];            \
+          }                                                                                     \
+          continue;                                                                             \
+        }                                                                                       \
+        for (int64_t x = first < 0 ? 0 : first; x < end; x++) wide[x - first] = (double)row[x]; \
+        int64_t j = 0;                                                                          \
+        for (; j + 3 <= k; j += 3)                                                              \
+          for (int64_t i = 0; i < count; i++)                                                   \
+            sums[i] = sums[i] + wide[i + j] + wide[i + j + 1] + wide[i + j + 2];                \
+        for (; j < k; j++)                                                                      \
+          for (int64_t i = 0; i < count; i++) sums[i] += wide[i + j];                           \
+      }                                                                                         \
+    }                                                                                           \
+  }                                                                                             \
+  static void give_##name(const double *sums, int64_t count, double divisor, void *to) {        \
+    for (int64_t i = 0; i < count; i++) ((type *)to)[i] = (type)(sums[i] / divisor);            \
   }
-ADD_ROWS(add_rows_f32, float)
-ADD_ROWS(add_rows_f64, double)
+MEANS(f32, float)
+MEANS(f64, double)
 
 static int64_t inside_of(const window *w) {
   int64_t inside = 1;
@@ -378,20 +391,24 @@ static void mean_row(const mean_run *m, int64_t plane, int64_t row, int64_t *lef
   for (int64_t at = 0; at < length; at += STRIP) {
     const int64_t count = length - at < STRIP ? length - at : STRIP;
     if (kiln_budget_spent(left, count * (1 + work / 8))) return;
-    double sums[STRIP] = {0};
+    double sums[STRIP];
+    for (int64_t i = 0; i < count; i++) sums[i] = 0;
     (m->nn->dtype == KILN_DTYPE_F64 ? add_rows_f64 : add_rows_f32)(p, &w, plane, at, count, sums);
-    int64_t inside = 0;
-    for (int64_t x = at; x < at + count; x++) {
-      const int64_t start = x * p->stride[2] - p->pad[2];
-      const bool is_inner = start > 0 && start + p->k[2] <= p->in[2]; /* as the one before */
-      if (x == at || !is_inner || start <= p->stride[2]) {
-        w.padded = padded;
-        set_window(p, 2, x, &w);
-        inside = inside_of(&w);
-      }
+    for (int64_t x = at, same; x < at + count; x += same) {
+      const int64_t start = x * p->stride[2] - p->pad[2], room = p->in[2] - p->k[2] - start;
+      w.padded = padded;
+      set_window(p, 2, x, &w);
+      const int64_t inside = inside_of(&w);
+      same = start >= 0 && room >= 0 ? room / p->stride[2] + 1 : 1; /* whole windows */
+      if (same > at + count - x) same = at + count - x;
       const double divisor = (double)(m->divisor ? m->divisor : m->count_pad ? w.padded : inside);
-      kiln__nn_set(m->nn, p->to, (plane * p->out[0] * p->out[1] + row) * length + x,
-                   inside == 0 ? 0 : sums[x - at] / divisor);
+      char *to =
+          p->to + ((plane * p->out[0] * p->out[1] + row) * length + x) * (int64_t)m->nn->item;
+      if (inside == 0) {
+        memset(to, 0, (size_t)same * m->nn->item);
+      } else {
+        (m->nn->dtype == KILN_DTYPE_F64 ? give_f64 : give_f32)(sums + (x - at), same, divisor, to);
+      }
     }
   }
 }
