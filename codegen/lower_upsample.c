@@ -184,15 +184,15 @@ static int element(kiln__lowering *l, const kiln_node *node, const resample *r, 
   own->dims[own->rank - 1] = (kiln__lower_dim){.check = check + 1, .times = 1};
   return kiln__lower_cast(l, kiln__lower_value(l, kiln_node_input(node, 0), own), r->value);
 }
-/* Of dimensions up to d, the elements of others are taken: sums over one dimension after the
- * other, the first innermost. */
+/* Of dimensions from d on, the elements of others are taken: sums over one dimension after the
+ * other, the last innermost. */
 static int sum_of(kiln__lowering *l, const kiln_node *node, const resample *r, int d, int *taken) {
-  if (d < 0) return element(l, node, r, taken);
+  if (d == r->spatial) return element(l, node, r, taken);
   const taps *t = &r->taps[d];
   int sum = -1;
   for (int k = 0; k < t->count; k++) {
     taken[d] = k;
-    int value = sum_of(l, node, r, d - 1, taken);
+    int value = sum_of(l, node, r, d + 1, taken);
     if (r->kind >= LINEAR) value = OP2(mul, value, t->weights[k]);
     sum = k == 0 ? value : OP2(add, sum, value);
   }
@@ -202,8 +202,7 @@ static int resampled(kiln__lowering *l, const kiln_node *node, const kiln__lower
                      resample *r) {
   int taken[AXES] = {0};
   if (!begin(l, node, map, r) || !find_taps(l, node, r)) return -1;
-  return kiln__lower_cast(l, sum_of(l, node, r, r->spatial - 1, taken),
-                          kiln__lower_result_dtype(node, 0));
+  return kiln__lower_cast(l, sum_of(l, node, r, 0, taken), kiln__lower_result_dtype(node, 0));
 }
 static int upsample(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                     resample_kind kind) {

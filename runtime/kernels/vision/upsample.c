@@ -292,7 +292,7 @@ static kiln_status *weigh(kiln__nn *nn, const resample *p, kiln_tensor *t, kiln_
   KILN_TRY(kiln__nn_dense(nn, t, &from));
   memcpy(sizes, kiln_tensor_sizes(t), sizeof(int64_t) * (size_t)rank);
   for (int pass = 0; pass < p->spatial; pass++) {
-    const int d = bytes ? p->spatial - 1 - pass : pass; /* bytes: rows first */
+    const int d = p->spatial - 1 - pass; /* rows first, as PyTorch, while there are few of them */
     taps table;
     char *to;
     int64_t outer = 1, inner = 1;
