@@ -231,9 +231,14 @@ static kiln_status *make_taps(kiln__nn *nn, const resample *p, int d, taps *t) {
                          int64_t inner) {                                                          \
     const int64_t *place = t->places + i * t->count;                                               \
     const type *weight = t->of_type + i * t->count;                                                \
-    const type *a = from + place[0] * inner, *b = from + place[t->count > 1] * inner;              \
-    const type v = weight[0], w = t->count > 1 ? weight[1] : 0;                                    \
-    for (int64_t c = 0; c < inner; c++) to[c] = t->count > 1 ? a[c] * v + b[c] * w : a[c] * v;     \
+    const type *restrict a = from + place[0] * inner;                                              \
+    const type *restrict b = from + place[t->count > 1] * inner;                                   \
+    const type v = weight[0], w = weight[t->count > 1];                                            \
+    if (t->count > 1) {                                                                            \
+      for (int64_t c = 0; c < inner; c++) to[c] = a[c] * v + b[c] * w;                             \
+    } else {                                                                                       \
+      for (int64_t c = 0; c < inner; c++) to[c] = a[c] * v;                                        \
+    }                                                                                              \
     for (int64_t k = 2; k < t->count; k++) {                                                       \
       const type *row = from + place[k] * inner, u = weight[k];                                    \
       for (int64_t c = 0; c < inner; c++) to[c] += row[c] * u;                                     \
