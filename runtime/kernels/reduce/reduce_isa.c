@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+#if KILN_KERNEL_LEVEL > 0
+#include <immintrin.h>
+#endif
+
 #include "runtime/kernels/isa.h"
 #include "runtime/kernels/reduce/extreme_rows.h"
 
@@ -49,24 +53,56 @@ enum { ANY_ORDER, IN_ORDER, BUT_ZEROS };
     }                                      \
     at;                                    \
   })
-/* Or with the lanes in registers, where STEP is one of vectors too. */
-#define IN_VECTORS(op, tag, T, A, STEP) NAME(op##_lines, tag)(lanes, p, n, s, ahead)
-#define DEFINE_LINES(op, tag, T, V, VU, STEP)                                                    \
-  static int64_t NAME(op##_lines, tag)(T * lanes, const T *p, int64_t n, T s, bool ahead) {      \
-    enum { WIDTH = sizeof(V) / sizeof(T), COUNT = LANES / WIDTH };                               \
-    V sums[COUNT];                                                                               \
-    int64_t at = 0;                                                                              \
-    (void)s;                                                                                     \
-    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) sums[v] = *(const VU *)(lanes + v * WIDTH); \
-    for (; at + LANES <= n; at += LANES) {                                                       \
-      if (ahead) FETCH_AHEAD(T, p + at)                                                          \
-      KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) {                                         \
-        const V x = *(const VU *)(p + at + v * WIDTH), acc = sums[v];                            \
-        sums[v] = STEP;                                                                          \
-      }                                                                                          \
-    }                                                                                            \
-    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) * (VU *)(lanes + v * WIDTH) = sums[v];      \
-    return at;                                                                                   \
+/* `left` elements, fewer than a vector has, and behind them `pad`. */
+#if KILN_KERNEL_LEVEL == 2
+#define FEW_f32(p, left, pad) \
+  ((kiln_f32v)_mm512_mask_loadu_ps((__m512)((pad) - (kiln_f32v){0}), FEW_MASK(16, left), p))
+#define FEW_f64(p, left, pad) \
+  ((kiln_f64v)_mm512_mask_loadu_pd((__m512d)((pad) - (kiln_f64v){0}), FEW_MASK(8, left), p))
+#define FEW_MASK(width, left) ((__mmask##width)((1u << (left)) - 1))
+#else
+#define FEW_f32(p, left, pad) FEW(float, kiln_f32v, p, left, pad)
+#define FEW_f64(p, left, pad) FEW(double, kiln_f64v, p, left, pad)
+#define FEW(T, V, p, left, pad)                                    \
+  ({                                                               \
+    T few[sizeof(V) / sizeof(T)];                                  \
+    for (int64_t j = 0; j < (int64_t)(sizeof(V) / sizeof(T)); j++) \
+      few[j] = j < (left) ? (p)[j] : (pad);                        \
+    *(const V##_u *)few;                                           \
+  })
+#endif
+/* A sum of a row with its lanes in registers, STEP being one of vectors; a lane that takes `pad`
+ * keeps its bits. */
+#define DEFINE_SUM_OF_LINE(op, tag, T, V, VU, pad, STEP)                                  \
+  static T NAME(op##_line, tag)(const T *p, int64_t n, T s) {                             \
+    enum { WIDTH = sizeof(V) / sizeof(T), COUNT = LANES / WIDTH };                        \
+    const bool ahead = n <= AHEAD_BYTES / (int64_t)sizeof(T);                             \
+    V sums[COUNT];                                                                        \
+    int64_t at = 0;                                                                       \
+    (void)s;                                                                              \
+    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) sums[v] = (V){0};                    \
+    for (; at + LANES <= n; at += LANES) {                                                \
+      if (ahead) FETCH_AHEAD(T, p + at)                                                   \
+      KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) {                                  \
+        const V x = *(const VU *)(p + at + v * WIDTH), acc = sums[v];                     \
+        sums[v] = STEP;                                                                   \
+      }                                                                                   \
+    }                                                                                     \
+    KILN_MATH_UNROLL for (int v = 0; v < COUNT; v++) {                                    \
+      const int64_t left = n - at - v * WIDTH;                                            \
+      if (left <= 0) break;                                                               \
+      const T *from = p + at + v * WIDTH;                                                 \
+      const V x = left >= WIDTH ? (V) * (const VU *)from : (V)FEW_##tag(from, left, pad), \
+              acc = sums[v];                                                              \
+      sums[v] = STEP;                                                                     \
+    }                                                                                     \
+    KILN_MATH_UNROLL for (int w = COUNT / 2; w > 0; w /= 2)                               \
+        KILN_MATH_UNROLL for (int v = 0; v < w; v++) sums[v] += sums[v + w];              \
+    T lanes[WIDTH];                                                                       \
+    *(VU *)lanes = sums[0];                                                               \
+    KILN_MATH_UNROLL for (int w = WIDTH / 2; w > 0; w /= 2)                               \
+        KILN_MATH_UNROLL for (int j = 0; j < w; j++) lanes[j] += lanes[j + w];            \
+    return lanes[0];                                                                      \
   }
 
 /* acc, x: combine; s: the shift of SUMSQ. order: what of it the result depends on. padded: a
@@ -261,11 +297,15 @@ enum { SHIFTED_any, SHIFTED_all = 0, SHIFTED_sumabs = 0, SHIFTED_sumsq = 1 };
 #define DEFINE_REDUCE(order, op, tag, T, A, neutral, STEP, FOLD)           \
   DEFINE_ROW_OF(op, true, true, EACH_LINE, tag, T, A, neutral, STEP, FOLD) \
   DEFINE_COLUMNS_OF(order, op, tag, T, A, neutral, STEP, FOLD)
-/* STEP is one of vectors too. */
-#define DEFINE_IN_VECTORS(order, op, tag, T, V, neutral, STEP, FOLD)        \
-  DEFINE_LINES(op, tag, T, V, V##_u, STEP)                                  \
-  DEFINE_ROW_OF(op, true, true, IN_VECTORS, tag, T, T, neutral, STEP, FOLD) \
-  DEFINE_COLUMNS_OF(order, op, tag, T, T, neutral, STEP, FOLD)
+/* A sum, whose STEP is one of vectors too. */
+#define DEFINE_SUM(order, op, tag, T, V, pad, STEP)                                               \
+  DEFINE_ROW_OF(op##_apart, true, false, EACH_LINE, tag, T, T, 0, STEP, acc + x)                  \
+  DEFINE_SUM_OF_LINE(op, tag, T, V, V##_u, pad, STEP)                                             \
+  static T NAME(op##_row, tag)(const char *src, int64_t n, int64_t stride, T s) {                 \
+    if (n > 0 && stride == (int64_t)sizeof(T)) return NAME(op##_line, tag)((const T *)src, n, s); \
+    return NAME(op##_apart_row, tag)(src, n, stride, s);                                          \
+  }                                                                                               \
+  DEFINE_COLUMNS_OF(order, op, tag, T, T, 0, STEP, acc + x)
 
 /* The greater (less), x of equal ones; a NaN stays, for bits that are all set are one. Compilers
  * make vectors of it, and none of two selections. */
@@ -287,11 +327,11 @@ enum { SHIFTED_any, SHIFTED_all = 0, SHIFTED_sumabs = 0, SHIFTED_sumsq = 1 };
   }                                                                                          \
   DEFINE_COLUMNS_OF(BUT_ZEROS, op, tag, T, T, neutral, EXTREME(T, I, than), EXTREME(T, I, than))
 #define FLOAT_REDUCE(tag, T, I, V, FABS)                                                    \
-  DEFINE_IN_VECTORS(IN_ORDER, sum, tag, T, V, 0, acc + x, acc + x)                          \
+  DEFINE_SUM(IN_ORDER, sum, tag, T, V, 0, acc + x)                                          \
   DEFINE_REDUCE(IN_ORDER, prod, tag, T, T, 1, acc *x, acc *x)                               \
   DEFINE_EXTREME(max, tag, T, I, -INFINITY, >)                                              \
   DEFINE_EXTREME(min, tag, T, I, INFINITY, <)                                               \
-  DEFINE_IN_VECTORS(IN_ORDER, sumsq, tag, T, V, 0, acc + (x - s) * (x - s), acc + x)        \
+  DEFINE_SUM(IN_ORDER, sumsq, tag, T, V, s, acc + (x - s) * (x - s))                        \
   DEFINE_REDUCE(IN_ORDER, sumabs, tag, T, T, 0, acc + FABS(x), acc + x)                     \
   DEFINE_REDUCE(ANY_ORDER, any, tag, T, T, 0, (acc != 0) | (x != 0), (acc != 0) | (x != 0)) \
   DEFINE_REDUCE(ANY_ORDER, all, tag, T, T, 1, (acc != 0) & (x != 0), (acc != 0) & (x != 0))
