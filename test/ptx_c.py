@@ -176,6 +176,11 @@ class Function:
         function = 'sqrtf' if how[-1] == 'f32' else 'sqrt'
         self.assign(args[0], '%s(%s)' % (function, self.operand(args[1], how[-1])), how[-1])
 
+    def do_rcp(self, how, args):
+        if how[0] != 'rn':
+            raise ValueError('rcp')
+        self.assign(args[0], '1 / %s' % self.operand(args[1], how[-1]), how[-1])
+
     def do_abs(self, how, args):
         t, x = how[-1], self.operand(args[1], how[-1])
         value = '%s < 0 ? 0 - (uint64_t)%s : %s' % (x, x, x)
