@@ -195,12 +195,49 @@ static void norm_channels(void *data, int64_t begin, int64_t end, int worker) {
     }
   }
 }
+/* Rows [begin, end) of channels that lie behind each other. */
+typedef struct row_run {
+  const kiln__nn *nn;
+  const norm *p;
+  const char *scales, *shifts;
+} row_run;
+static void scale_rows(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const row_run *run = data;
+  const norm *p = run->p;
+  const int64_t bytes = p->channels * (int64_t)run->nn->item;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t b = begin; b < end && !kiln_budget_spent(&left, 4 + p->channels / 4); b++) {
+    char *out = p->out + b * bytes;
+    kiln__nn_loop2(run->nn, KILN_PW_mul, out, p->in + b * bytes, run->scales, true, p->channels);
+    kiln__nn_loop2(run->nn, KILN_PW_add, out, out, run->shifts, true, p->channels);
+  }
+}
+static kiln_status *run_rows(kiln__nn *nn, const norm *p) {
+  row_run run = {.nn = nn, .p = p};
+  kiln_tensor *temp;
+  char *scales, *shifts;
+  int64_t left = KILN_BUDGET_ITEMS;
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &scales));
+  KILN_TRY(kiln__nn_new(nn, 1, &p->channels, &temp, &shifts));
+  for (int64_t c = 0; c < p->channels && !kiln_budget_spent(&left, 4); c++) {
+    const terms t = running_terms(nn, p, c);
+    kiln__nn_set(nn, scales, c, t.scale);
+    kiln__nn_set(nn, shifts, c, t.shift);
+  }
+  run.scales = scales;
+  run.shifts = shifts;
+  share(nn, p->batch, p->channels, scale_rows, &run);
+  return NULL;
+}
+
 static kiln_status *run_batch_norm(kiln__nn *nn, norm *p, batch_norm *bn) {
   if (bn->training) {
     KILN_TRY(batch_moments(nn, p, bn));
   } else {
     KILN_TRY(kiln__nn_dense(nn, bn->running_mean, &p->mean));
     KILN_TRY(kiln__nn_dense(nn, bn->running_var, &p->var));
+    if (p->inner == 1 && p->batch > 1) return run_rows(nn, p);
   }
   norm_run run = {.nn = nn, .p = p, .bn = bn};
   share(nn, p->channels, p->batch * p->inner, norm_channels, &run);
