@@ -46,8 +46,10 @@ static void JOIN(layer_norm)(void *out_row, const void *in_row, int64_t n, const
     KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd * w[i] + b[i];
   } else if (w) {
     KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd * w[i];
+  } else if (b) {
+    KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd + b[i];
   } else {
-    KILN_IVDEP for (int64_t i = 0; i < n; i++) { out[i] = (in[i] - mean) * rstd + (b ? b[i] : 0); }
+    KILN_IVDEP for (int64_t i = 0; i < n; i++) out[i] = (in[i] - mean) * rstd + 0;
   }
   if (out_mean) *(T *)out_mean = mean;
   if (out_rstd) *(T *)out_rstd = rstd;
