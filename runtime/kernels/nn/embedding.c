@@ -108,17 +108,20 @@ KILN_COMPOSITE(embedding_renorm_) {
   }
   const int64_t rows = kiln_tensor_sizes(t)[0], n = kiln_tensor_sizes(t)[1];
   const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
-  const double *x = kiln__composite_read(r, t, KILN_DTYPE_F64, &in);
   uint8_t *seen = kiln__composite_new(r, KILN_DTYPE_BOOL, 1, &rows, &seen_tensor);
   if (r->status) return NULL;
   kiln__zero(seen, (size_t)rows);
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
+  for (int64_t i = 0; i < indices->numel && !kiln_budget_spent(&left, 1); i++)
     if (index[i] < 0 || index[i] >= rows) return FAIL(r, "index out of range in self");
+  kiln_tensor *wanted = kiln__composite_reshape(r, indices, 1, &indices->numel);
+  wanted = KILN_STEP(r, index_select, T(t), I(0), T(wanted));
+  const double *x = r->status ? NULL : kiln__composite_read(r, wanted, KILN_DTYPE_F64, &in);
+  for (int64_t i = 0; i < indices->numel && !r->status && !kiln_budget_spent(&left, 4 + n); i++) {
     if (seen[index[i]]++) continue;
     double norm = 0;
     for (int64_t k = 0; k < n; k++) {
-      const double a = fabs(x[index[i] * n + k]);
+      const double a = fabs(x[i * n + k]);
       norm = isinf(power) ? fmax(norm, a) : norm + (power == 2 ? a * a : pow(a, power));
     }
     if (!isinf(power)) norm = power == 2 ? sqrt(norm) : pow(norm, 1 / power);
@@ -131,34 +134,64 @@ KILN_COMPOSITE(embedding_renorm_) {
   return t;
 }
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
+/* Rows of a table of which few may be wanted: as they lie, or those of the indices, one by one. */
+typedef struct table {
+  const void *rows;
+  bool wide;          /* of double, and not of float */
+  bool is_of_indices; /* row i is that of index i */
+} table;
+static void add_row(const table *t, int64_t at, int64_t n, double scale, double *restrict to) {
+  if (t->wide) {
+    const double *row = (const double *)t->rows + at * n;
+    for (int64_t k = 0; k < n; k++) to[k] += row[k] * scale;
+  } else {
+    const float *row = (const float *)t->rows + at * n;
+    for (int64_t k = 0; k < n; k++) to[k] += (double)row[k] * scale;
+  }
+}
+static double element(const table *t, int64_t at) {
+  return t->wide ? ((const double *)t->rows)[at] : (double)((const float *)t->rows)[at];
+}
 /* One bag: [begin, end) of the indices; the number of rows that count. */
-static int64_t one_bag(const double *weight, const double *scale, const int64_t *index,
-                       int64_t begin, int64_t end, int64_t n, int64_t mode, int64_t skip,
-                       double *to, int64_t *places) {
+static int64_t one_bag(const table *t, const double *scale, const int64_t *index, int64_t begin,
+                       int64_t end, int64_t n, int64_t mode, int64_t skip, double *to,
+                       int64_t *places) {
   int64_t count = 0;
   for (int64_t k = 0; k < n; k++) to[k] = 0;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = begin; i < end && !kiln_budget_spent(&left, n); i++) {
     if (index[i] == skip) continue;
-    const double *row = weight + index[i] * n;
-    for (int64_t k = 0; k < n; k++) {
-      if (mode != BAG_MAX) {
-        to[k] += row[k] * (scale ? scale[i] : 1);
-      } else if (count == 0 || row[k] > to[k]) {
-        to[k] = row[k];
-        if (places) places[k] = index[i];
-      }
+    const int64_t at = t->is_of_indices ? i : index[i];
+    if (mode != BAG_MAX) add_row(t, at, n, scale ? scale[i] : 1, to);
+    for (int64_t k = 0; mode == BAG_MAX && k < n; k++) {
+      const double x = element(t, at * n + k);
+      if (count > 0 && !(x > to[k])) continue;
+      to[k] = x;
+      if (places) places[k] = index[i];
     }
     count++;
   }
   for (int64_t k = 0; mode == BAG_MEAN && count && k < n; k++) to[k] /= (double)count;
   return count;
 }
+/* A table of floats that lies row by row is read where it lies; of others, the rows of the indices,
+ * which are checked: its size is no matter. */
+static table read_table(kiln__composite *r, kiln_tensor *weight, kiln_tensor *indices) {
+  const kiln_dtype dtype = kiln_tensor_dtype(weight);
+  const bool wide = dtype != KILN_DTYPE_F32;
+  kiln_tensor *in = NULL;
+  if ((!wide || dtype == KILN_DTYPE_F64) && kiln_tensor_is_contiguous(weight))
+    return (table){.rows = kiln_tensor_data(weight), .wide = wide};
+  kiln_tensor *rows = KILN_STEP(r, index_select, T(weight), I(0), T(indices));
+  if (r->status) return (table){0};
+  const void *data = kiln__composite_read(r, rows, wide ? KILN_DTYPE_F64 : KILN_DTYPE_F32, &in);
+  return (table){.rows = data, .wide = wide, .is_of_indices = true};
+}
 /* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
  * include_last_offset; an index that is `skip` counts for nothing */
 static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t skip,
                         kiln_ivalue *outs) {
-  kiln_tensor *weight = SELF, *indices = ARG(1), *in, *at, *starts, *scales;
+  kiln_tensor *weight = SELF, *indices = ARG(1), *at, *starts, *scales;
   kiln_tensor *offsets = ARG(2), *samples = kiln_arg_tensor_opt(args, 6);
   kiln_tensor *result[4];
   const int64_t mode = kiln_arg_int(args, 4);
@@ -175,7 +208,6 @@ static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t ski
             "for mode='sum' and with the shape of the input");
   }
   if (bags < 0) FAIL(r, "include_last_offset: number of offset should be at least 1");
-  const double *w = kiln__composite_read(r, weight, KILN_DTYPE_F64, &in);
   const int64_t *index = kiln__composite_read(r, indices, KILN_DTYPE_I64, &at);
   const int64_t *start = kiln__composite_read(r, offsets, KILN_DTYPE_I64, &starts);
   const double *scale = samples ? kiln__composite_read(r, samples, KILN_DTYPE_F64, &scales) : NULL;
@@ -199,6 +231,7 @@ static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t ski
   int64_t *size = kiln__composite_new(r, KILN_DTYPE_I64, 1, &bags, &result[2]);
   int64_t *places = kiln__composite_new(r, KILN_DTYPE_I64, mode == BAG_MAX ? 2 : 1,
                                         mode == BAG_MAX ? sizes : &bags, &result[3]);
+  const table t = read_table(r, weight, indices);
   if (r->status) return NULL;
   if (of) kiln__zero(of, sizeof *of * (size_t)count);
   if (places) kiln__zero(places, sizeof *places * (size_t)result[3]->numel);
@@ -206,7 +239,7 @@ static kiln_tensor *bag(kiln__composite *r, const kiln_ivalue *args, int64_t ski
     const int64_t end = b + 1 < offsets->numel ? start[b + 1] : count;
     KILN_ASSERT(of || start[b] == end);
     for (int64_t i = start[b]; i < end && !kiln_budget_spent(&left, 1); i++) of[i] = b;
-    size[b] = one_bag(w, scale, index, start[b], end, n, mode, skip, to + b * n,
+    size[b] = one_bag(&t, scale, index, start[b], end, n, mode, skip, to + b * n,
                       mode == BAG_MAX ? places + b * n : NULL);
   }
   kiln__composite_give(r, &outs[0], kiln__composite_to(r, result[0], dtype));
