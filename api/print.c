@@ -62,37 +62,6 @@ static kiln_tensor look_at(const kiln_tensor *tensor, kiln_dtype dtype, int64_t 
   return one;
 }
 
-/* Whether `value` reads back as the same float from 1 + `precision` digits, which are left there.
- */
-static bool reads_back(double value, int precision, char digits[64]) {
-  double back = 0;
-  snprintf(digits, 64, "%.*e", precision, value);
-  return kiln_str_parse_f64(kiln_str_from(digits), &back) && (float)back == (float)value;
-}
-
-/* The fewest digits that read back as the same float; an exponent where Python would have one. */
-static void print_f32(kiln_text *text, double value) {
-  char digits[64];
-  int precision = 8, too_few = -1, exponent = 0; /* nine digits always read back */
-  while (precision - too_few > 1) {
-    const int middle = (precision + too_few) / 2;
-    if (reads_back(value, middle, digits)) {
-      precision = middle;
-    } else {
-      too_few = middle;
-    }
-  }
-  (void)reads_back(value, precision, digits);
-  const char *e = strchr(digits, 'e');
-  if (e) exponent = atoi(e + 1);
-  if (e && exponent >= -4 && exponent < 16) {
-    int decimals = precision - exponent;
-    snprintf(digits, sizeof digits, "%.*f", decimals > 0 ? decimals : 0, value);
-  }
-  kiln_text_puts(text, digits);
-  if (!strpbrk(digits, ".en")) kiln_text_putc(text, '.');
-}
-
 static void print_real(kiln_text *text, const kiln_tensor *tensor, kiln_dtype dtype,
                        int64_t offset) {
   kiln_tensor one = look_at(tensor, dtype, offset);
@@ -101,7 +70,7 @@ static void print_real(kiln_text *text, const kiln_tensor *tensor, kiln_dtype dt
   if (dtype == KILN_DTYPE_F64) {
     kiln_text_double(text, value);
   } else {
-    print_f32(text, value);
+    kiln_text_float(text, value);
   }
 }
 

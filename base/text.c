@@ -1,8 +1,10 @@
-/* text.c: text that grows in an arena, and the shortest digits of a double. */
+/* text.c: text that grows in an arena, and the shortest digits of numbers. */
 #include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 kiln_text kiln_text_in(kiln_arena *arena) {
   static const char empty[1] = ""; /* not written: the capacity is 0 */
@@ -122,4 +124,39 @@ void kiln_text_double(kiln_text *text, double value) {
   int len = kiln_format_double(value, digits);
   put_bytes(text, digits, (size_t)len);
   if (isfinite(value) && strcspn(digits, ".e") == (size_t)len) kiln_text_putc(text, '.');
+}
+
+/* Whether `value` reads back as the same float from 1 + `precision` digits, which are left there.
+ */
+static bool reads_back(double value, int precision, char digits[64]) {
+  double back = 0;
+  snprintf(digits, 64, "%.*e", precision, value);
+  const size_t len = (size_t)fix_point(digits);
+  return kiln_str_parse_f64(kiln_str_make(digits, len), &back) && (float)back == (float)value;
+}
+
+void kiln_text_float(kiln_text *text, double value) {
+  char digits[64];
+  int precision = 8, too_few = -1, exponent = 0; /* nine digits always read back */
+  if (!isfinite(value)) {
+    kiln_text_double(text, value);
+    return;
+  }
+  while (precision - too_few > 1) {
+    const int middle = (precision + too_few) / 2;
+    if (reads_back(value, middle, digits)) {
+      precision = middle;
+    } else {
+      too_few = middle;
+    }
+  }
+  (void)reads_back(value, precision, digits);
+  exponent = atoi(strchr(digits, 'e') + 1);
+  if (exponent >= -4 && exponent < 16) {
+    int decimals = precision - exponent;
+    snprintf(digits, sizeof digits, "%.*f", decimals > 0 ? decimals : 0, value);
+    fix_point(digits);
+  }
+  kiln_text_puts(text, digits);
+  if (!strpbrk(digits, ".e")) kiln_text_putc(text, '.');
 }

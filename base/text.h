@@ -21,6 +21,8 @@ void kiln_text_indent(kiln_text *text, int count);
 void kiln_text_quote(kiln_text *text, kiln_str s);
 /* A double in the fewest digits that read back the same ("0.1", "1e-05", "1.", "inf", "nan"). */
 void kiln_text_double(kiln_text *text, double value);
+/* Likewise of a float, which reads back the same as a float; an exponent where Python has one. */
+void kiln_text_float(kiln_text *text, double value);
 static inline kiln_str kiln_text_str(const kiln_text *text) {
   return kiln_str_make(text->data, text->len);
 }

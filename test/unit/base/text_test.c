@@ -143,6 +143,38 @@ static kiln_status *prints_doubles_body(kiln_arena *arena, void *arg) {
 
 static void prints_doubles(void **state) { (void)state, sweep_arena(prints_doubles_body, NULL); }
 
+/* Expected are the digits of numpy's float32, with a point or an exponent where Python's float has
+ * one. */
+static const struct {
+  float value;
+  const char *text;
+} floats[] = {
+    {0, "0."},
+    {-0.0F, "-0."},
+    {1, "1."},
+    {0.1F, "0.1"},
+    {1.0F / 3, "0.33333334"},
+    {16777216, "16777216."},
+    {1e16F, "1e+16"},
+    {2.5e-05F, "2.5e-05"},
+    {1e-45F, "1e-45"},
+    {3.4028235e38F, "3.4028235e+38"},
+    {-INFINITY, "-inf"},
+    {NAN, "nan"},
+    {-NAN, "nan"},
+};
+static kiln_status *prints_floats_body(kiln_arena *arena, void *arg) {
+  (void)arg;
+  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+    kiln_text text = kiln_text_in(arena);
+    kiln_text_float(&text, (double)floats[i].value);
+    if (!kiln_str_is(kiln_text_str(&text), floats[i].text))
+      return KILN_ERROR(KILN_INTERNAL, "%s is not %s", text.data, floats[i].text);
+  }
+  return NULL;
+}
+static void prints_floats(void **state) { (void)state, sweep_arena(prints_floats_body, NULL); }
+
 static void random_doubles_read_back(void **state) {
   (void)state;
   uint64_t random = 88172645463325252u;
@@ -171,6 +203,7 @@ static void locale_changes_nothing(void **state) {
   assert_string_equal(local, "0,5"); /* the locale is at work */
   random_doubles_read_back(state);
   prints_doubles(state);
+  prints_floats(state);
   parses_doubles(state);
   setlocale(LC_ALL, "C");
 }
@@ -256,6 +289,7 @@ int main(void) {
       cmocka_unit_test(knows_utf8),
       cmocka_unit_test(views_compare),
       cmocka_unit_test(prints_doubles),
+      cmocka_unit_test(prints_floats),
       cmocka_unit_test(random_doubles_read_back),
       cmocka_unit_test(locale_changes_nothing),
       cmocka_unit_test(builds_text),
