@@ -134,13 +134,59 @@ void kiln__take_blocks(char *to, const char *from, const int64_t *places, int64_
               block);
   }
 }
+/* Places that go up, stay or go down by one: a row of flip(x, -1) is one run, of a padded one three
+ * at most. */
+typedef struct run {
+  int64_t place, count, step;
+} run;
+enum { MOST_RUNS = 8, MEAN_RUN = 8 /* elements, at least */ };
+/* The number of runs; 0 where elements are as well taken one by one. */
+static int find_runs(const int64_t *places, int64_t count, size_t block, run *runs) {
+  int n = 0;
+  if ((block & (block - 1)) || block > 8 || count > KILN_BUDGET_ITEMS) return 0;
+  for (int64_t i = 0, end; i < count; i = end) {
+    int64_t step = i + 1 < count ? places[i + 1] - places[i] : 1;
+    if (step < -1 || step > 1) step = 1;
+    for (end = i + 1; end < count && places[end] - places[end - 1] == step;) end++;
+    if (n == MOST_RUNS) return 0;
+    runs[n++] = (run){places[i], end - i, step};
+  }
+  return count >= n * MEAN_RUN ? n : 0;
+}
+#define PUT_RUN(bytes)                                                                          \
+  case bytes:                                                                                   \
+    for (int64_t i = 0; r->step < 0 && i < r->count; i++)                                       \
+      memcpy(to + i * bytes, from - i * bytes, bytes);                                          \
+    for (int64_t i = 0; r->step == 0 && i < r->count; i++) memcpy(to + i * bytes, from, bytes); \
+    break;
+static void take_run(char *restrict to, const char *restrict from, const run *r, size_t block) {
+  from += (size_t)r->place * block;
+  if (r->step > 0) {
+    memcpy(to, from, (size_t)r->count * block);
+    return;
+  }
+  switch (block) {
+    PUT_RUN(1)
+    PUT_RUN(2)
+    PUT_RUN(4)
+    PUT_RUN(8)
+    default: break;
+  }
+}
 void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const int64_t *places,
                      int64_t count, size_t block) {
   const int64_t work = count * (1 + (int64_t)(block / 16));
   int64_t left = KILN_BUDGET_ITEMS;
+  run runs[MOST_RUNS];
   if (count == 0 || block == 0) return;
+  const int run_count = outer > 1 ? find_runs(places, count, block, runs) : 0;
   for (int64_t o = 0; o < outer && !kiln_budget_spent(&left, work); o++) {
-    kiln__take_blocks(to, from, places, count, block, block);
+    char *at = to;
+    for (int i = 0; i < run_count; i++) {
+      take_run(at, from, &runs[i], block);
+      at += (size_t)runs[i].count * block;
+    }
+    if (!run_count) kiln__take_blocks(to, from, places, count, block, block);
     to += (size_t)count * block;
     from += (size_t)n * block;
   }

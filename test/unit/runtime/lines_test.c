@@ -160,6 +160,46 @@ static void gathers(void **state) {
   }
 }
 
+/* Places that go up, stay and go down, in runs of all lengths. */
+static void takes_runs(void **state) {
+  fixture *f = *state;
+  static const kiln_dtype dtypes[] = {KILN_DTYPE_I8, KILN_DTYPE_I16, KILN_DTYPE_I32, KILN_DTYPE_I64,
+                                      KILN_DTYPE_C128};
+  enum { ROWS = 3, COLUMNS = 40, TAKEN = 150 };
+  for (int round = 0; round < 200; round++) {
+    const kiln_dtype dtype = dtypes[round % 5];
+    const size_t item = kiln_dtype_bytes(dtype);
+    const uint64_t longest = 1 + next_random() % 80;
+    char *x;
+    int64_t *at;
+    kiln_tensor *t = make(f, dtype, ROWS, COLUMNS, &x);
+    kiln_tensor *index = make(f, KILN_DTYPE_I64, 1, TAKEN, &at);
+    for (size_t i = 0; i < ROWS * COLUMNS * item; i++) x[i] = (char)next_random();
+    for (int i = 0; i < TAKEN;) {
+      const int64_t step = ((int64_t)(next_random() % 3) - 1) * (round % 4 ? 1 : 2);
+      int64_t place = (int64_t)(next_random() % COLUMNS);
+      for (uint64_t left = 1 + next_random() % longest; left > 0 && i < TAKEN; left--) {
+        if (place < 0 || place >= COLUMNS) break;
+        at[i++] = place;
+        place += step;
+      }
+    }
+    kiln_tensor *places = RUN(select, T(index), I(0), I(0));
+    kiln_tensor *result = RUN(index_select, T(t), I(1), T(places));
+    const char *have = kiln_tensor_data(result);
+    for (size_t r = 0; r < ROWS; r++) {
+      for (size_t i = 0; i < TAKEN; i++) {
+        assert_memory_equal(have + (r * TAKEN + i) * item, x + (r * COLUMNS + (size_t)at[i]) * item,
+                            item);
+      }
+    }
+    drop(f, result);
+    drop(f, places);
+    drop(f, index);
+    drop(f, t);
+  }
+}
+
 /* Bytes, and what lies around them. */
 static void turns(void **state) {
   (void)state;
@@ -207,6 +247,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(sums_on, setup, teardown),
       cmocka_unit_test_setup_teardown(spreads, setup, teardown),
       cmocka_unit_test_setup_teardown(gathers, setup, teardown),
+      cmocka_unit_test_setup_teardown(takes_runs, setup, teardown),
       cmocka_unit_test(turns),
       cmocka_unit_test_setup_teardown(turns_what_is_large, setup, teardown),
   };
