@@ -47,9 +47,17 @@ static kiln_status *read_windows(windows *w, const kiln_ivalue *args, int i) {
   return NULL;
 }
 
-/* Calls of visit(columns' element, picture's element) for every element of a column that lies in
- * the picture, in the order of the columns. */
-typedef void (*move_fn)(char *column, char *picture, kiln_dtype dtype);
+/* Elements of a row of the columns that lie beside each other, and those of the picture that are
+ * `step` from the next one. */
+typedef void (*move_fn)(char *column, char *picture, int64_t count, int64_t step, kiln_dtype dtype);
+/* Where the picture is in [0, count) places of a window's element, the first of which is at `at`.
+ */
+static int64_t places_before(int64_t edge, int64_t at, int64_t stride, int64_t count) {
+  const int64_t n = edge <= at ? 0 : (edge - at + stride - 1) / stride;
+  return n < count ? n : count;
+}
+/* Calls of move for every run of a column's elements that lies in the picture, in the order of the
+ * columns. */
 static void walk(const windows *w, char *columns, char *picture, size_t item, kiln_dtype dtype,
                  move_fn move) {
   const int64_t rows = w->channels * w->k[0] * w->k[1], places = w->count[0] * w->count[1];
@@ -57,22 +65,44 @@ static void walk(const windows *w, char *columns, char *picture, size_t item, ki
   for (int64_t b = 0; b < w->batch && !kiln_budget_spent(&left, 1); b++) {
     for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, 16); r++) {
       const int64_t kx = r % w->k[1], ky = r / w->k[1] % w->k[0], c = r / (w->k[0] * w->k[1]);
+      const int64_t x = kx * w->dilation[1] - w->pad[1];
+      const int64_t first = places_before(0, x, w->stride[1], w->count[1]);
+      const int64_t last = places_before(w->size[1], x, w->stride[1], w->count[1]);
       char *plane = picture + (size_t)((b * w->channels + c) * w->size[0] * w->size[1]) * item;
       char *row = columns + (size_t)((b * rows + r) * places) * item;
-      for (int64_t i = 0; i < places && !kiln_budget_spent(&left, 4); i++) {
-        const int64_t y = i / w->count[1] * w->stride[0] - w->pad[0] + ky * w->dilation[0];
-        const int64_t x = i % w->count[1] * w->stride[1] - w->pad[1] + kx * w->dilation[1];
-        if (y < 0 || y >= w->size[0] || x < 0 || x >= w->size[1]) continue;
-        move(row + (size_t)i * item, plane + (size_t)(y * w->size[1] + x) * item, dtype);
+      for (int64_t j = 0; j < w->count[0] && !kiln_budget_spent(&left, 4); j++) {
+        const int64_t y = j * w->stride[0] - w->pad[0] + ky * w->dilation[0];
+        if (y < 0 || y >= w->size[0]) continue;
+        for (int64_t i = first, end; i < last; i = end) {
+          end = last - i < KILN_BUDGET_ITEMS ? last : i + KILN_BUDGET_ITEMS;
+          if (kiln_budget_spent(&left, end - i)) return;
+          move(row + (size_t)(j * w->count[1] + i) * item,
+               plane + (size_t)(y * w->size[1] + x + i * w->stride[1]) * item, end - i,
+               w->stride[1], dtype);
+        }
       }
     }
   }
 }
-static void to_column(char *column, char *picture, kiln_dtype dtype) {
-  kiln__move_element(column, picture, kiln_dtype_bytes(dtype));
+static void to_column(char *column, char *picture, int64_t count, int64_t step, kiln_dtype dtype) {
+  const size_t item = kiln_dtype_bytes(dtype);
+  if (step == 1) {
+    memcpy(column, picture, (size_t)count * item);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    kiln__move_element(column + (size_t)i * item, picture + (size_t)(i * step) * item, item);
 }
-static void to_picture(char *column, char *picture, kiln_dtype dtype) {
-  kiln__add_element(picture, column, dtype);
+static void to_picture(char *column, char *picture, int64_t count, int64_t step, kiln_dtype dtype) {
+  const size_t item = kiln_dtype_bytes(dtype);
+  if (step == 1 && dtype == KILN_DTYPE_F32) {
+    float *restrict to = (float *)(void *)picture;
+    const float *restrict from = (const float *)(void *)column;
+    for (int64_t i = 0; i < count; i++) to[i] += from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    kiln__add_element(picture + (size_t)(i * step) * item, column + (size_t)i * item, dtype);
 }
 /* A new zeroed tensor of `rank` (3, or 4 for pictures), without the batch where there was none. */
 static kiln_status *make_result(kiln__nn *nn, kiln_dtype dtype, bool batched, int rank,
