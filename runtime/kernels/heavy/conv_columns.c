@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "runtime/kernels/heavy/conv_columns.h"
 #include "runtime/kernels/heavy/gemm.h"
+#include "runtime/kernels/heavy/taps.h"
 
 enum { BLOCK_BYTES = 512 << 10, MOST_BYTES = 1 << 20 };
 /* Pixels from which rows of them are added, tap by tap. */
@@ -46,14 +47,6 @@ typedef struct block {
   int64_t count;
 } block;
 
-/* Positions i of 0 to `all` for which at + i * step is in [0, size). */
-static void find_range(int64_t at, int64_t step, int64_t size, int64_t all, int64_t *first,
-                       int64_t *last) {
-  *first = at >= 0 ? 0 : (-at + step - 1) / step;
-  *last = at >= size ? 0 : (size - 1 - at) / step + 1;
-  if (*last > all) *last = all;
-}
-
 /* By pixels: where each stands, its taps. By taps: for each, rows of pixels. */
 #define DEFINE_SUMS(T)                                                                          \
   static void add_pixels_##T(const kiln_conv_axis *a, const T *from, int64_t row, T *out) {     \
@@ -63,7 +56,7 @@ static void find_range(int64_t at, int64_t step, int64_t size, int64_t all, int6
       int64_t begin[3], first[3], last[3];                                                      \
       for (int d = 0; d < 3; d++) {                                                             \
         begin[d] = at[d] * a[d].step + a[d].first;                                              \
-        find_range(begin[d], a[d].tap_step, a[d].out, a[d].taps, &first[d], &last[d]);          \
+        kiln_tap_range(begin[d], a[d].tap_step, a[d].taps, a[d].out, &first[d], &last[d]);      \
       }                                                                                         \
       for (int64_t z = first[0]; z < last[0]; z++) {                                            \
         for (int64_t y = first[1]; y < last[1]; y++) {                                          \
@@ -79,7 +72,7 @@ static void find_range(int64_t at, int64_t step, int64_t size, int64_t all, int6
     int64_t begin[3], first[3], last[3];                                                        \
     for (int d = 0; d < 3; d++) {                                                               \
       begin[d] = a[d].first + tap[d] * a[d].tap_step;                                           \
-      find_range(begin[d], a[d].step, a[d].out, a[d].in, &first[d], &last[d]);                  \
+      kiln_tap_range(begin[d], a[d].step, a[d].in, a[d].out, &first[d], &last[d]);              \
     }                                                                                           \
     for (int64_t z = first[0]; z < last[0]; z++) {                                              \
       for (int64_t y = first[1]; y < last[1]; y++) {                                            \

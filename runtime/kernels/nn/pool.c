@@ -4,6 +4,7 @@
  * float or double; whole numbers go through double, which is exact up to 2^53. */
 #include <math.h>
 
+#include "runtime/kernels/heavy/taps.h"
 #include "runtime/kernels/nn/nn.h"
 
 enum { AXES = 3 };
@@ -350,12 +351,9 @@ enum { STRIP = 256 }; /* results whose sums are kept at once */
         const type *row = from + (z * p->in[1] + y) * p->in[2];                                 \
         if (!overlap) {                                                                         \
           for (int64_t j = 0; j < k; j++) {                                                     \
-            const int64_t shift = j - p->pad[2];                                                \
-            int64_t i = shift < 0 ? (-shift + stride - 1) / stride - at : 0;                    \
-            int64_t last = (p->in[2] - shift + stride - 1) / stride - at;                       \
-            if (i < 0) i = 0;                                                                   \
-            if (last > count) last = count;                                                     \
-            for (; i < last; i++) sums[i] += (double)row[(at + i) * stride + shift];            \
+            int64_t i, last;                                                                    \
+            kiln_tap_range(first + j, stride, count, p->in[2], &i, &last);                      \
+            for (; i < last; i++) sums[i] += (double)row[first + j + i * stride];               \
           }                                                                                     \
           continue;                                                                             \
         }                                                                                       \

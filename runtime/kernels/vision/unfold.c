@@ -1,6 +1,7 @@
 /* unfold.c: im2col (unfold) and col2im (fold): windows of pictures as columns, and back. */
 #include <string.h>
 
+#include "runtime/kernels/heavy/taps.h"
 #include "runtime/kernels/index/index.h"
 #include "runtime/kernels/nn/nn.h"
 
@@ -50,12 +51,6 @@ static kiln_status *read_windows(windows *w, const kiln_ivalue *args, int i) {
 /* Elements of a row of the columns that lie beside each other, and those of the picture that are
  * `step` from the next one. */
 typedef void (*move_fn)(char *column, char *picture, int64_t count, int64_t step, kiln_dtype dtype);
-/* Where the picture is in [0, count) places of a window's element, the first of which is at `at`.
- */
-static int64_t places_before(int64_t edge, int64_t at, int64_t stride, int64_t count) {
-  const int64_t n = edge <= at ? 0 : (edge - at + stride - 1) / stride;
-  return n < count ? n : count;
-}
 /* Calls of move for every run of a column's elements that lies in the picture, in the order of the
  * columns. */
 static void walk(const windows *w, char *columns, char *picture, size_t item, kiln_dtype dtype,
@@ -66,8 +61,8 @@ static void walk(const windows *w, char *columns, char *picture, size_t item, ki
     for (int64_t r = 0; r < rows && !kiln_budget_spent(&left, 16); r++) {
       const int64_t kx = r % w->k[1], ky = r / w->k[1] % w->k[0], c = r / (w->k[0] * w->k[1]);
       const int64_t x = kx * w->dilation[1] - w->pad[1];
-      const int64_t first = places_before(0, x, w->stride[1], w->count[1]);
-      const int64_t last = places_before(w->size[1], x, w->stride[1], w->count[1]);
+      int64_t first, last;
+      kiln_tap_range(x, w->stride[1], w->count[1], w->size[1], &first, &last);
       char *plane = picture + (size_t)((b * w->channels + c) * w->size[0] * w->size[1]) * item;
       char *row = columns + (size_t)((b * rows + r) * places) * item;
       for (int64_t j = 0; j < w->count[0] && !kiln_budget_spent(&left, 4); j++) {
