@@ -1,7 +1,4 @@
 /* print.c: values as text, as Python would show them; and texts that the host frees. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "api/internal.h"
 #include "runtime/quant.h"
 
