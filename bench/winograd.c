@@ -115,25 +115,26 @@ static kiln_winograd problem_of(const shape *s) {
   return (kiln_winograd){.batch = s->batch,
                          .channels = s->channels,
                          .outputs = s->outputs,
-                         .in = {size, size},
-                         .out = {size, size},
-                         .pad = {1, 1},
+                         .planes = 1,
+                         .in = {1, size, size},
+                         .out = {1, size, size},
+                         .pad = {0, 1, 1},
                          .in_batch = s->channels * size * size,
-                         .in_axis = {s->channels * size, s->channels},
+                         .in_axis = {0, s->channels * size, s->channels},
                          .out_batch = s->outputs * size * size,
-                         .out_axis = {s->outputs * size, s->outputs}};
+                         .out_axis = {0, s->outputs * size, s->outputs}};
 }
 static void make_winograd(way *w, const shape *s, kiln_winograd_form form,
                           const kiln_dispatch *dispatch, const setting *t) {
   const kiln_winograd problem = problem_of(s);
   size_t bytes;
-  must(kiln_winograd_bytes(dispatch, form, s->channels, s->outputs, &bytes));
+  must(kiln_winograd_bytes(dispatch, form, 1, s->channels, s->outputs, &bytes));
   must(kiln_winograd_make_plan(&problem, form, dispatch, &t->machine, t->threads, &w->plan));
   take_copies(w, t, (int64_t)(bytes / sizeof(float)));
   float *weight = filled(9 * s->channels * s->outputs);
-  const kiln_winograd_weight from = {weight, 9 * s->channels, 9, {3, 1}};
+  const kiln_winograd_weight from = {weight, 9 * s->channels, 9, {0, 3, 1}};
   for (int i = 0; i < w->copies; i++) {
-    must(kiln_winograd_fill(dispatch, form, s->channels, s->outputs, &from,
+    must(kiln_winograd_fill(dispatch, form, 1, s->channels, s->outputs, &from,
                             w->weights + i * w->copy, NULL));
   }
   free(weight);

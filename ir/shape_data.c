@@ -196,8 +196,8 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
 
 /* Whether elements of a row lie closer together than those of a pixel. */
 static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
-  if (t->rank != 4 || !t->has_strides) return false;
-  const kiln_sum row = kiln_sum_of(q->dims, t->strides[3]),
+  if ((t->rank != 4 && t->rank != 5) || !t->has_strides) return false;
+  const kiln_sum row = kiln_sum_of(q->dims, t->strides[t->rank - 1]),
                  plane = kiln_sum_of(q->dims, t->strides[1]);
   const kiln_sum less = kiln_sum_plus(row, kiln_sum_number(1)), apart = kiln_sum_minus(plane, less);
   if (!row.known || !plane.known) return false;
@@ -205,7 +205,7 @@ static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
   kiln_dims_like(q->dims, less, plane);
   return false;
 }
-/* Of images: one that surely has not its channels last. */
+/* Of images and volumes: one that surely has not its channels last. */
 static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list) {
   for (int i = 0; i < list->count; i++) {
     const kiln_tensor_detail *t = list->tensors[i];
@@ -217,7 +217,7 @@ static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list) {
 /* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  const bool plain = rank != 4 || any_plain(q, list);
+  const bool plain = (rank != 4 && rank != 5) || any_plain(q, list);
   kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
   return true;
 }

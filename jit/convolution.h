@@ -1,17 +1,18 @@
-/* convolution.h: what a pass asks of a convolution by whichever of its names: conv2d, convolution,
- * _convolution. */
+/* convolution.h: what a pass asks of a convolution by whichever of its names: conv1d, conv2d, conv3d,
+ * convolution, _convolution. */
 #pragma once
 
 #include "ir/ir.h"
 
 /* Its groups; 0: it is transposed, or no convolution, or they are not known. */
 static inline int64_t kiln__convolution_groups(const kiln_node *n) {
-  const bool conv2d = kiln_node_is(n, KILN_OP_conv2d);
+  const bool plain = kiln_node_is(n, KILN_OP_conv1d) || kiln_node_is(n, KILN_OP_conv2d) ||
+                     kiln_node_is(n, KILN_OP_conv3d);
   int64_t groups = 0;
-  if (!conv2d && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
+  if (!plain && !kiln_node_is(n, KILN_OP_convolution) && !kiln_node_is(n, KILN_OP__convolution))
     return 0;
-  if (!conv2d && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return 0;
-  return kiln_ir_value_const_int(kiln_node_input(n, conv2d ? 6 : 8), &groups) ? groups : 0;
+  if (!plain && !kiln_ir_value_is_bool(kiln_node_input(n, 6), false)) return 0;
+  return kiln_ir_value_const_int(kiln_node_input(n, plain ? 6 : 8), &groups) ? groups : 0;
 }
 
 /* Whether it is transposed, or may be. */

@@ -1,6 +1,6 @@
-/* heavy.c: groups whose contraction runs in the core's kernels: 3x3 convolutions by Winograd's
- * (runtime/kernels/heavy/winograd.h), products with a weight in blocks
- * (runtime/kernels/heavy/blocked.h).
+/* heavy.c: groups whose contraction runs in the core's kernels: convolutions of 3 x 3 pixels, and
+ * of planes of them, by Winograd's (runtime/kernels/heavy/winograd.h), products with a weight in
+ * blocks (runtime/kernels/heavy/blocked.h).
  *
  * Of relu(conv(x, w) + b) these write conv(x, w) where the group's result will be, some rows at a
  * time, and the group's own kernel, which is what is left of it without the contraction, goes over
@@ -70,83 +70,121 @@ static const kiln_node *find_heavy(const kiln_graph *body) {
 }
 
 /* What stands for sizes that are symbols, where the choice asks for them. */
-enum { SYMBOL_SIDE = 28, SYMBOL_ROWS = 32 };
+enum { SYMBOL_SIDE = 28, SYMBOL_PLANES = 8, SYMBOL_ROWS = 32 };
 
 /* -- By Winograd's kernels -- */
 
-static bool read_padding(const kiln_ir_value *v, int64_t *out) {
+/* Of planes, rows and columns; an image is one plane. */
+enum { AXES = 3 };
+
+static bool read_padding(const kiln_ir_value *v, int axes, int64_t *out) {
   const kiln_ivalue *c = kiln_ir_value_constant(v);
-  for (int d = 0; d < 2; d++) {
-    if (!c || (c->tag != KILN_TAG_INT && c->tag != KILN_TAG_LIST)) return false;
-    const int64_t count = c->tag == KILN_TAG_INT ? 1 : c->u.list->count;
-    if (count != 1 && count != 2) return false;
-    out[d] = c->tag == KILN_TAG_INT ? c->u.i : c->u.list->items[count == 1 ? 0 : d].u.i;
-    if (out[d] < 0 || out[d] > 2) return false;
+  if (!c || (c->tag != KILN_TAG_INT && c->tag != KILN_TAG_LIST)) return false;
+  const int64_t count = c->tag == KILN_TAG_INT ? 1 : c->u.list->count;
+  if (count != 1 && count != axes) return false;
+  for (int d = 0; d < axes; d++) {
+    const kiln_ivalue *number = c->tag == KILN_TAG_INT ? c : &c->u.list->items[count == 1 ? 0 : d];
+    out[AXES - axes + d] = number->u.i;
   }
   return true;
 }
 
-static bool has_unit_steps(const kiln_node *n, int64_t *out_padding) {
-  return kiln__convolution_groups(n) == 1 &&
-         kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) == 1 &&
-         kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) == 1 &&
-         read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), out_padding);
-}
+/* The windows of a convolution of unit steps of an image or a volume. */
+typedef struct windows {
+  int64_t taps[AXES], pad[AXES];
+} windows;
 
-/* Whether it is a convolution of square windows of so many taps, and how many channels it has is
- * known. */
-static bool has_windows(const kiln_node *n, int taps, int64_t *out_padding) {
+/* False: it is another convolution, or how many channels it has is not known. */
+static bool read_windows(const kiln_node *n, windows *out) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = n->outputs[0]->type->detail;
-  return has_unit_steps(n, out_padding) && x->rank == 4 && w->rank == 4 && w->sizes[2] == taps &&
-         w->sizes[3] == taps && x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];
+  *out = (windows){.taps = {1, 1, 1}};
+  if ((x->rank != 4 && x->rank != 5) || w->rank != x->rank || kiln__convolution_groups(n) != 1 ||
+      kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1 ||
+      kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1 ||
+      !read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), w->rank - 2, out->pad))
+    return false;
+  for (int d = AXES - (w->rank - 2); d < AXES; d++) {
+    out->taps[d] = w->sizes[w->rank - AXES + d];
+    if (out->pad[d] < 0 || out->pad[d] >= out->taps[d]) return false;
+  }
+  return x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];
 }
 static bool is_channels_last(const kiln_ir_value *v) {
   return v->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST;
 }
 
-/* Of images of any size the channels, outputs and padding alone. */
-static kiln_winograd windows_of(const kiln_node *conv, const int64_t *padding) {
+/* Of images of any size the channels, outputs, taps and padding alone. */
+static kiln_winograd problem_of(const kiln_node *conv, const windows *of) {
   const kiln_tensor_detail *x = kiln_node_input(conv, 0)->type->detail;
   const kiln_tensor_detail *y = conv->outputs[0]->type->detail;
-  int64_t in[4], out[4];
-  if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0]))
-    return (kiln_winograd){
-        .channels = x->sizes[1], .outputs = y->sizes[1], .pad = {padding[0], padding[1]}};
-  kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, 4, x->sizes, in);
-  kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, 4, y->sizes, out);
-  return (kiln_winograd){.batch = y->sizes[0],
-                         .channels = x->sizes[1],
-                         .outputs = y->sizes[1],
-                         .in = {x->sizes[2], x->sizes[3]},
-                         .out = {y->sizes[2], y->sizes[3]},
-                         .pad = {padding[0], padding[1]},
-                         .in_batch = in[0],
-                         .in_axis = {in[2], in[3]},
-                         .out_batch = out[0],
-                         .out_axis = {out[2], out[3]}};
+  kiln_winograd p = {.channels = x->sizes[1], .outputs = y->sizes[1], .planes = of->taps[0]};
+  int64_t in[KILN_MAX_RANK], out[KILN_MAX_RANK];
+  for (int d = 0; d < AXES; d++) p.pad[d] = of->pad[d];
+  if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0])) return p;
+  kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, x->rank, x->sizes, in);
+  kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, y->rank, y->sizes, out);
+  p.batch = y->sizes[0];
+  p.in_batch = in[0];
+  p.out_batch = out[0];
+  for (int d = 0; d < AXES; d++) {
+    const int at = x->rank - AXES + d;
+    p.in[d] = p.out[d] = 1;
+    if (at < 2) continue;
+    p.in[d] = x->sizes[at];
+    p.out[d] = y->sizes[at];
+    p.in_axis[d] = in[at];
+    p.out_axis[d] = out[at];
+  }
+  return p;
+}
+
+/* Taps of planes that no output reads are left out: of a volume of one plane between zeros only the
+ * middle one is read. */
+static void drop_planes(kiln_winograd *p, kiln_kernel_pack *pack) {
+  int64_t first = p->planes, end = 0, begin;
+  if (p->batch == 0 || p->out[0] > p->planes) return; /* else some output reads all of them */
+  for (int64_t plane = 0; plane < p->out[0]; plane++) {
+    const int64_t last = kiln_winograd_taps(p, plane, &begin);
+    if (begin < first) first = begin;
+    if (last > end) end = last;
+  }
+  p->pad[0] -= first;
+  p->planes = pack->sizes[2] = end - first;
+  pack->offset = first * pack->strides[2];
+}
+
+/* What the choice is made for: images of any size are small ones, volumes have a few planes. */
+static kiln_winograd with_sizes(kiln_winograd p, bool is_volume) {
+  if (p.batch) return p;
+  p.batch = p.in[0] = p.out[0] = 1;
+  p.out[1] = p.out[2] = SYMBOL_SIDE;
+  if (is_volume) p.in[0] = p.out[0] = SYMBOL_PLANES;
+  return p;
 }
 
 static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_node *n,
                             kiln_group_heavy *out) {
-  int64_t padding[2];
-  if (!env->flags.winograd || !has_windows(n, 3, padding) ||
+  windows of;
+  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3 ||
       !is_channels_last(kiln_node_input(n, 0)) || !is_channels_last(kiln_graph_output(body, 0)))
     return false;
-  out->winograd = windows_of(n, padding);
-  kiln_winograd problem = out->winograd;
-  if (problem.batch == 0) problem.batch = 1, problem.out[0] = problem.out[1] = SYMBOL_SIDE;
-  const kiln_winograd_form form = kiln_winograd_choose(&problem, &out->machine);
-  if (form == KILN_WINOGRAD_NONE) return false;
   const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
-  out->pack.transform = KILN_TRANSFORM_WINOGRAD;
-  out->pack.form = (int)form;
-  for (int d = 0; d < 4; d++) {
-    out->pack.sizes[d] = weight->sizes[d];
-    out->pack.strides[d] = weight->strides[d];
+  const bool is_volume = weight->rank == 2 + AXES;
+  for (int d = 0; d < 2 + AXES; d++) {
+    const int at = d < 2 || is_volume ? d : d - 1;
+    const bool is_missing = d == 2 && !is_volume;
+    out->pack.sizes[d] = is_missing ? 1 : weight->sizes[at];
+    out->pack.strides[d] = is_missing ? 0 : weight->strides[at];
   }
-  return true;
+  out->winograd = problem_of(n, &of);
+  drop_planes(&out->winograd, &out->pack);
+  const kiln_winograd problem = with_sizes(out->winograd, is_volume);
+  const kiln_winograd_form form = kiln_winograd_choose(&problem, &out->machine);
+  out->pack.transform = form ? KILN_TRANSFORM_WINOGRAD : KILN_TRANSFORM_NONE;
+  out->pack.form = (int)form;
+  return form != KILN_WINOGRAD_NONE;
 }
 
 /* -- In blocks -- */
@@ -188,15 +226,17 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = kiln_graph_output(body, 0)->type->detail;
-  static const int pixels[] = {0, 2, 3, 1};
   int in_order[KILN_MAX_RANK], out_order[KILN_MAX_RANK];
-  int64_t padding[2], out_rows;
+  int64_t out_rows;
+  windows of;
   int outputs = 0; /* the weight's dimension of them */
   const bool conv = kiln_codegen_convolves(n->op);
   if (x->rank != y->rank || x->rank > KILN_MAX_RANK) return false;
-  for (int d = 0; d < x->rank; d++) in_order[d] = out_order[d] = conv ? pixels[d] : d;
+  kiln_physical_order(conv ? KILN_PHYSICAL_CHANNELS_LAST : KILN_PHYSICAL_STRIDED, x->rank,
+                      in_order);
+  memcpy(out_order, in_order, sizeof in_order);
   if (conv) {
-    if (!has_windows(n, 1, padding) || padding[0] || padding[1]) return false;
+    if (!read_windows(n, &of) || of.taps[0] * of.taps[1] * of.taps[2] != 1) return false;
   } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul)) {
     outputs = 1;
   } else if (!kiln_node_is(n, KILN_OP_linear)) {
@@ -268,7 +308,7 @@ static kiln_ir_value *append(kiln_graph *g, kiln_op_id id, kiln_ir_value *a, kil
 /* A bias of so many outputs, of `dims` dimensions. */
 static const kiln_type *bias_type(kiln_graph *g, const kiln_type *type, int dims) {
   kiln_tensor_detail d = *type->detail;
-  const int64_t sizes[] = {d.sizes[0], 1, 1}, strides[] = {d.strides[0], 1, 1};
+  const int64_t sizes[] = {d.sizes[0], 1, 1, 1}, strides[] = {d.strides[0], 1, 1, 1};
   d.rank = (int8_t)dims;
   d.sizes = sizes;
   d.strides = strides;
@@ -282,7 +322,7 @@ static kiln_ir_value *add_bias(kiln_graph *g, bool conv, kiln_ir_value *sum, kil
   const kiln_type *plain = bias->type;
   kiln_ir_value *last = kiln_append_constant(g->top, kiln_int(-1), number);
   kiln_ir_value *one = kiln_append_constant(g->top, kiln_int(1), number);
-  for (int dims = 2; conv && dims <= 3; dims++)
+  for (int dims = 2; conv && dims < type->detail->rank; dims++)
     bias = append(g, KILN_OP_unsqueeze, bias, last, NULL, bias_type(g, plain, dims));
   return append(g, KILN_OP_add_Tensor, sum, bias, one, type);
 }

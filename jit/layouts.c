@@ -15,6 +15,7 @@
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "jit/layouts.h"
+#include "runtime/strides.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
  * windows over one channel (in registers of 16 floats, which shuffle channels by masked stores,
@@ -22,7 +23,6 @@
  * vectors; and that an element costs which is turned round. */
 static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03;
 static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
-enum { FORMAT_ROWS = 0, FORMAT_LAST = 2 }; /* PyTorch's memory formats */
 
 typedef struct laid {
   kiln_ir_value *value;
@@ -42,12 +42,14 @@ typedef struct planner {
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
-  if (d->rank != 4 || d->physical || !kiln_dim_is_number(d->sizes[1])) return false;
-  kiln_dim strides[4];
+  if (!kiln__may_lie_last(d->rank) || d->physical || !kiln_dim_is_number(d->sizes[1])) return false;
+  kiln_dim strides[KILN_MAX_RANK];
+  bool is_pixel = true; /* then both layouts are one */
+  for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
   kiln_physical_dims(kiln_type_table_dims(v->node->graph->types), KILN_PHYSICAL_STRIDED, d->rank,
                      d->sizes, strides);
-  return d->sizes[1] > 1 && (d->sizes[2] != 1 || d->sizes[3] != 1) &&
-         memcmp(strides, d->strides, sizeof strides) == 0;
+  return d->sizes[1] > 1 && !is_pixel &&
+         memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
 }
 
 enum { SYMBOL = 32 /* what one stands for */ };
@@ -174,9 +176,14 @@ static const kiln_type *laid_type(const planner *p, const kiln_type *type) {
   return kiln_type_tensor(p->pass->graph->types, &d);
 }
 
+/* PyTorch's name of the layout. */
+static kiln_format format_last(const kiln_type *type) {
+  return type->detail->rank == 5 ? KILN_FORMAT_CHANNELS_LAST_3D : KILN_FORMAT_CHANNELS_LAST;
+}
+
 /* contiguous(v, format) beside a group. */
-static kiln_ir_value *turn(kiln_ir_value *v, int format, const kiln_type *type, kiln_node *group,
-                           bool behind) {
+static kiln_ir_value *turn(kiln_ir_value *v, kiln_format format, const kiln_type *type,
+                           kiln_node *group, bool behind) {
   kiln_node *n = kiln_node_create_id(group->graph, KILN_OP_contiguous);
   n->range = group->range;
   (behind ? kiln_node_insert_after : kiln_node_insert_before)(n, group);
@@ -204,7 +211,7 @@ static const kiln_type *plain_type(const kiln_graph *graph, const kiln_type *typ
 }
 
 /* The value in another format, behind all that the graph has. */
-static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, int format,
+static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, kiln_format format,
                                     const kiln_type *type) {
   kiln_ir_value *how =
       kiln_append_constant(graph->top, kiln_int(format), kiln_type_basic(KILN_TYPE_INT));
@@ -218,7 +225,7 @@ static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, int for
 static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
   kiln_ir_value *own = kiln_graph_add_input(to, NULL, v->type);
   own->weight = kiln_ir_value_is_weight(v);
-  if (has_layout(v)) own = append_turned(to, own, FORMAT_ROWS, plain_type(to, v->type));
+  if (has_layout(v)) own = append_turned(to, own, KILN_FORMAT_CONTIGUOUS, plain_type(to, v->type));
   kiln_map_set_ptr(copies, v, own);
 }
 
@@ -242,7 +249,8 @@ kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
   for (int i = 0; i < outputs; i++) {
     const kiln_ir_value *v = kiln_graph_output(body, i);
     kiln_ir_value *own = kiln_map_find_ptr(&copies, v);
-    kiln_graph_add_output(to, has_layout(v) ? append_turned(to, own, FORMAT_LAST, v->type) : own);
+    kiln_graph_add_output(
+        to, has_layout(v) ? append_turned(to, own, format_last(v->type), v->type) : own);
   }
   return to;
 }
@@ -263,7 +271,7 @@ static void lay_value(planner *p, kiln_ir_value *v) {
       lay_input(p, use->user, use->index);
       continue;
     }
-    if (!rows) rows = turn(v, FORMAT_ROWS, type, group, true);
+    if (!rows) rows = turn(v, KILN_FORMAT_CONTIGUOUS, type, group, true);
     if (use->user != rows->node) kiln_node_set_input(use->user, use->index, rows);
   }
 }
@@ -271,7 +279,7 @@ static void lay_value(planner *p, kiln_ir_value *v) {
 static void turn_input(planner *p, kiln_node *group, int i) {
   kiln_ir_value *v = kiln_node_input(group, i), *last = kiln_map_find_ptr(&p->turned, v);
   if (!last) {
-    last = turn(v, FORMAT_LAST, laid_type(p, v->type), group, false);
+    last = turn(v, format_last(v->type), laid_type(p, v->type), group, false);
     kiln_map_set_ptr(&p->turned, v, last);
   }
   kiln_node_set_input(group, i, last);

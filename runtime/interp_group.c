@@ -138,15 +138,18 @@ static kiln_winograd_form windows_of(const kiln_group_heavy *h, const kiln_tenso
   if (out->batch) return (kiln_winograd_form)h->pack.form;
   out->batch = sizes[0];
   out->in_batch = strides[0];
-  for (int d = 0; d < 2; d++) {
-    out->in[d] = sizes[d + 2];
-    out->in_axis[d] = strides[d + 2];
-    out->out[d] = out->in[d] + 2 * out->pad[d] - 2;
+  out->out_batch = out->outputs;
+  bool any = x->numel > 0;
+  for (int d = 2; d >= 0; d--) {
+    const int at = d + kiln_tensor_rank(x) - 3;
+    out->in[d] = at < 2 ? 1 : sizes[at];
+    out->in_axis[d] = at < 2 ? 0 : strides[at];
+    out->out[d] = out->in[d] + 2 * out->pad[d] - (d == 0 ? out->planes - 1 : 2);
+    out->out_axis[d] = out->out_batch;
+    out->out_batch *= out->out[d];
+    any &= out->out[d] > 0;
   }
-  out->out_axis[1] = out->outputs;
-  out->out_axis[0] = out->out[1] * out->out_axis[1];
-  out->out_batch = out->out[0] * out->out_axis[0];
-  if (x->numel == 0 || out->out[0] < 1 || out->out[1] < 1) return KILN_WINOGRAD_NONE;
+  if (!any) return KILN_WINOGRAD_NONE;
   const kiln_winograd_form form = kiln_winograd_choose(out, &h->machine);
   return form ? form : KILN_WINOGRAD_F2;
 }
@@ -154,9 +157,10 @@ static kiln_status *run_winograd(kiln_call *call, rest_run *run, const kiln_wino
                                  kiln_winograd_form form, const float *x, const float *u,
                                  float *y) {
   const kiln_group_heavy *h = run->group->heavy;
-  const int64_t rows = windows->batch * windows->out[0], all = run->work.grid.end[0];
+  const int64_t rows = windows->batch * windows->out[0] * windows->out[1];
+  const int64_t all = run->work.grid.end[0];
   kiln_winograd_plan plan;
-  run->image_rows = windows->out[0];
+  run->image_rows = windows->out[1];
   run->each = all % rows == 0 ? all / rows : 0;
   KILN_TRY(
       kiln_winograd_make_plan(windows, form, call->dispatch, &h->machine, threads_of(call), &plan));

@@ -122,8 +122,8 @@ typedef struct kiln_kernel_pack {
                       (.., panel, 2), not (.., 2, panel) */
   bool whole;      /* of all its elements as they lie, without gaps: `columns` and `panel` are to be
                       their number (kiln_pack_of) */
-  kiln_transform transform; /* of a weight with `sizes` and `strides`, which with the form is all
-                               that is said then */
+  kiln_transform transform; /* of a weight with `sizes`, `strides` and `offset`, which with the form
+                               is all that is said then */
   int form;
 } kiln_kernel_pack;
 

@@ -252,8 +252,8 @@ static kiln_status *bytes_of(const kiln_call *call, const kiln_kernel_pack *pack
   const kiln_blocked_weight blocked = blocked_of(pack, NULL);
   switch (pack->transform) {
     case KILN_TRANSFORM_WINOGRAD:
-      return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[1],
-                                 pack->sizes[0], out_bytes);
+      return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[2],
+                                 pack->sizes[1], pack->sizes[0], out_bytes);
     case KILN_TRANSFORM_BLOCKED:
       return kiln_blocked_bytes(call->dispatch, (kiln_blocked_form)pack->form, &blocked, out_bytes);
     case KILN_TRANSFORM_NONE: break;
@@ -263,13 +263,15 @@ static kiln_status *bytes_of(const kiln_call *call, const kiln_kernel_pack *pack
 
 static kiln_status *fill(const kiln_call *call, const kiln_kernel_pack *pack, const void *from,
                          void *to) {
-  const kiln_winograd_weight windows = {
-      from, pack->strides[0], pack->strides[1], {pack->strides[2], pack->strides[3]}};
+  const kiln_winograd_weight windows = {(const float *)from + pack->offset,
+                                        pack->strides[0],
+                                        pack->strides[1],
+                                        {pack->strides[2], pack->strides[3], pack->strides[4]}};
   const kiln_blocked_weight blocked = blocked_of(pack, from);
   switch (pack->transform) {
     case KILN_TRANSFORM_WINOGRAD:
-      return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[1],
-                                pack->sizes[0], &windows, to, call->pool);
+      return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[2],
+                                pack->sizes[1], pack->sizes[0], &windows, to, call->pool);
     case KILN_TRANSFORM_BLOCKED:
       return kiln_blocked_fill(call->dispatch, (kiln_blocked_form)pack->form, &blocked, to,
                                call->pool);

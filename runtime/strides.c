@@ -91,12 +91,12 @@ static int64_t step_over(int64_t step, int64_t size) {
                                                                              : step;
 }
 
-void kiln_strides_channels_last(const int64_t *sizes, int64_t *out_strides) {
-  static const int order[4] = {1, 3, 2, 0};
-  int64_t step = 1;
-  for (int i = 0; i < 4; i++) {
-    out_strides[order[i]] = step;
-    step = step_over(step, sizes[order[i]]);
+void kiln_strides_channels_last(int rank, const int64_t *sizes, int64_t *out_strides) {
+  int64_t step = step_over(1, sizes[1]);
+  out_strides[1] = 1;
+  for (int i = rank - 1; i >= 0; i = i == 2 ? 0 : i - 1) {
+    out_strides[i] = step;
+    step = step_over(step, sizes[i]);
   }
 }
 

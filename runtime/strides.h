@@ -25,8 +25,21 @@ void kiln_strides_spread(int rank, const int64_t *sizes, const kiln_strided *t,
  * apart, as they stand. `strides` are spread. */
 void kiln_strides_order(int rank, const int64_t *sizes, int count,
                         const int64_t (*strides)[KILN_MAX_RANK], int *out_order);
-/* Of four dimensions, whatever numbers they are. */
-void kiln_strides_channels_last(const int64_t *sizes, int64_t *out_strides);
+/* Dimension 1 is the innermost: of images (rank 4) and volumes (5), whatever numbers sizes are. */
+void kiln_strides_channels_last(int rank, const int64_t *sizes, int64_t *out_strides);
+/* PyTorch's MemoryFormat. */
+typedef enum kiln_format {
+  KILN_FORMAT_CONTIGUOUS,
+  KILN_FORMAT_PRESERVE,
+  KILN_FORMAT_CHANNELS_LAST,
+  KILN_FORMAT_CHANNELS_LAST_3D,
+} kiln_format;
+/* How many dimensions have the format that has channels last; -1: it has not. */
+static inline int kiln_format_rank(int64_t format) {
+  return format == KILN_FORMAT_CHANNELS_LAST      ? 4
+         : format == KILN_FORMAT_CHANNELS_LAST_3D ? 5
+                                                  : -1;
+}
 /* Dense strides in that order. */
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
                           const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides);

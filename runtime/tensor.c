@@ -83,12 +83,13 @@ static bool follows(const kiln_tensor *t, const int *order) {
 
 /* Sets numel and the layout class after dims were written, all of which were checked. */
 static inline void classify(kiln_tensor *t, int64_t numel, bool is_contiguous) {
-  static const int nhwc[4] = {0, 2, 3, 1};
+  static const int nhwc[] = {0, 2, 3, 1}, ndhwc[] = {0, 2, 3, 4, 1};
   t->numel = numel;
   kiln_layout_class layout = KILN_LAYOUT_STRIDED;
   if (is_contiguous) {
     layout = KILN_LAYOUT_CONTIGUOUS;
-  } else if (t->key.f.rank == 4 && follows(t, nhwc)) {
+  } else if ((t->key.f.rank == 4 && follows(t, nhwc)) ||
+             (t->key.f.rank == 5 && follows(t, ndhwc))) {
     layout = KILN_LAYOUT_CHANNELS_LAST;
   }
   t->key.f.layout = (uint8_t)layout;

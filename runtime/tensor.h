@@ -73,7 +73,7 @@ _Static_assert(sizeof(kiln_tensor_key) == 8, "a guard compares one word");
 
 typedef enum kiln_layout_class {
   KILN_LAYOUT_CONTIGUOUS,    /* row-major; also every tensor of 0 or 1 elements */
-  KILN_LAYOUT_CHANNELS_LAST, /* rank 4, NHWC in memory, and not contiguous too */
+  KILN_LAYOUT_CHANNELS_LAST, /* NHWC or NDHWC in memory, and not contiguous too */
   KILN_LAYOUT_STRIDED,       /* anything else */
   /* Its elements are not its storage's: structure.h. A guard asks for these bits alone. */
   KILN_LAYOUT_SPARSE = 4,

@@ -6,14 +6,15 @@
 #include "runtime/strides.h"
 
 static bool has_format(const kiln_tensor *t, int64_t format) {
-  if (format == KILN__FORMAT_PRESERVE) return true;
-  if (format == KILN__FORMAT_CONTIGUOUS) return kiln_tensor_is_contiguous(t);
-  if (kiln_tensor_rank(t) != 4) return false;
+  if (format == KILN_FORMAT_PRESERVE) return true;
+  if (format == KILN_FORMAT_CONTIGUOUS) return kiln_tensor_is_contiguous(t);
+  const int rank = kiln_tensor_rank(t);
+  if (rank != kiln_format_rank(format)) return false;
   if (t->key.f.layout == KILN_LAYOUT_CHANNELS_LAST) return true;
   const int64_t *s = kiln_tensor_sizes(t), *d = kiln_tensor_strides(t);
-  int64_t want[4];
-  kiln_strides_channels_last(s, want);
-  for (int i = 0; i < 4; i++) {
+  int64_t want[KILN_MAX_RANK];
+  kiln_strides_channels_last(rank, s, want);
+  for (int i = 0; i < rank; i++) {
     if (s[i] != 1 && d[i] != want[i]) return false;
   }
   return true;
@@ -39,53 +40,53 @@ static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln
 }
 KILN_KERNEL(to_device) { /* device, dtype, non_blocking, copy, format */
   return to(call, SELF, args[1], (kiln_dtype)kiln_arg_int(args, 2), kiln_arg_bool(args, 4),
-            kiln_arg_int_or(args, 5, KILN__FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 5, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_dtype) { /* dtype, non_blocking, copy, format */
   return to(call, SELF, kiln_none(), (kiln_dtype)kiln_arg_int(args, 1), kiln_arg_bool(args, 3),
-            kiln_arg_int_or(args, 4, KILN__FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 4, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_other) { /* other, non_blocking, copy, format */
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), kiln_arg_bool(args, 3),
-            kiln_arg_int_or(args, 4, KILN__FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 4, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_dtype_layout) { /* dtype, layout, device, pin_memory, non_blocking, copy, format */
   return to(call, SELF, args[3], kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, KILN__FORMAT_PRESERVE), outs);
+            kiln_arg_bool(args, 6), kiln_arg_int_or(args, 7, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(chalf) { /* format */
   return to(call, SELF, kiln_none(), KILN_DTYPE_C32, false,
-            kiln_arg_int_or(args, 1, KILN__FORMAT_PRESERVE), outs);
+            kiln_arg_int_or(args, 1, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(to_cpu) {
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, KILN__FORMAT_PRESERVE, outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, KILN_FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_cuda) { return KILN_ERROR(KILN_UNSUPPORTED, "no device but the CPU is available"); }
 KILN_KERNEL(to_prim_device) { /* device, dtype, non_blocking, copy */
   return to(call, SELF, args[1], kiln__arg_dtype_or(args, 2, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 4), KILN__FORMAT_PRESERVE, outs);
+            kiln_arg_bool(args, 4), KILN_FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_prim_dtype) { /* dtype, non_blocking, copy */
   return to(call, SELF, kiln_none(), kiln__arg_dtype_or(args, 1, kiln_tensor_dtype(SELF)),
-            kiln_arg_bool(args, 3), KILN__FORMAT_PRESERVE, outs);
+            kiln_arg_bool(args, 3), KILN_FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(to_prim_other) { /* non_blocking, copy */
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), kiln_arg_bool(args, 2),
-            KILN__FORMAT_PRESERVE, outs);
+            KILN_FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(type_as) {
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), false, KILN__FORMAT_PRESERVE, outs);
+  return to(call, SELF, kiln_none(), kiln_tensor_dtype(ARG(1)), false, KILN_FORMAT_PRESERVE, outs);
 }
 KILN_KERNEL(contiguous) {
-  int64_t format = kiln_arg_int_or(args, 1, KILN__FORMAT_CONTIGUOUS);
-  if (format == KILN__FORMAT_PRESERVE) {
+  int64_t format = kiln_arg_int_or(args, 1, KILN_FORMAT_CONTIGUOUS);
+  if (format == KILN_FORMAT_PRESERVE) {
     return KILN_OP_FAIL("preserve memory format is unsupported by the contiguous operator");
   }
   return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, format, outs);
 }
 KILN_KERNEL(clone) {
   return copy_as(call, SELF, kiln_tensor_dtype(SELF),
-                 kiln_arg_int_or(args, 1, KILN__FORMAT_PRESERVE), outs);
+                 kiln_arg_int_or(args, 1, KILN_FORMAT_PRESERVE), outs);
 }
 KILN_KERNEL(detach) {
   kiln_tensor *view;

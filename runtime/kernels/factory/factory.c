@@ -18,10 +18,14 @@ kiln_status *kiln__check_device(kiln_ivalue v) {
 kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int64_t *sizes,
                          int64_t format, kiln_tensor **out) {
   KILN_TRY(kiln__check_stored(call, dtype));
-  if (format == KILN__FORMAT_CHANNELS_LAST) {
-    if (rank != 4) return KILN_OP_FAIL("required rank 4 tensor to use channels_last format");
-    int64_t strides[4];
-    kiln_strides_channels_last(sizes, strides);
+  const int wanted = kiln_format_rank(format);
+  if (wanted >= 0) {
+    int64_t strides[KILN_MAX_RANK];
+    if (rank != wanted) {
+      return KILN_OP_FAIL("required rank %d tensor to use %s format", wanted,
+                          wanted == 4 ? "channels_last" : "channels_last_3d");
+    }
+    kiln_strides_channels_last(rank, sizes, strides);
     return kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
                                       out);
   }
@@ -33,7 +37,7 @@ kiln_status *kiln__empty_like(kiln_call *call, const kiln_tensor *t, kiln_dtype 
   const int rank = kiln_tensor_rank(t);
   const int64_t *sizes = kiln_tensor_sizes(t);
   int64_t given[1][KILN_MAX_RANK], strides[KILN_MAX_RANK];
-  if (format != KILN__FORMAT_PRESERVE || kiln_tensor_is_contiguous(t)) {
+  if (format != KILN_FORMAT_PRESERVE || kiln_tensor_is_contiguous(t)) {
     return kiln__empty(call, dtype, rank, sizes, format, out);
   }
   KILN_TRY(kiln__check_stored(call, dtype));
@@ -93,7 +97,7 @@ KILN_KERNEL(new_full) {
 /* *_like: dtype, layout, device, pin_memory, memory_format at args[at]. */
 static kiln_status *like(kiln_call *call, const kiln_ivalue *args, int at, const kiln_number *fill,
                          kiln_ivalue *out) {
-  const int64_t format = kiln_arg_int_or(args, at + 4, KILN__FORMAT_PRESERVE);
+  const int64_t format = kiln_arg_int_or(args, at + 4, KILN_FORMAT_PRESERVE);
   kiln_tensor *t;
   KILN_TRY(kiln__check_device(args[at + 2]));
   KILN_TRY(kiln__empty_like(call, SELF, kiln__arg_dtype_or(args, at, own(args)), format, &t));

@@ -4,7 +4,6 @@
 #include "runtime/kernels/support.h"
 
 /* MemoryFormat: 0 contiguous, 1 preserve, 2 channels last. */
-enum { KILN__FORMAT_CONTIGUOUS, KILN__FORMAT_PRESERVE, KILN__FORMAT_CHANNELS_LAST };
 
 /* A device argument: only the CPU is there. */
 kiln_status *kiln__check_device(kiln_ivalue v) KILN_MUST_USE;

@@ -13,11 +13,14 @@ static const kiln_winograd_kernels *kernels_of(const kiln_dispatch *dispatch,
 }
 
 kiln_status *kiln_winograd_bytes(const kiln_dispatch *dispatch, kiln_winograd_form form,
-                                 int64_t channels, int64_t outputs, size_t *out_bytes) {
+                                 int64_t planes, int64_t channels, int64_t outputs,
+                                 size_t *out_bytes) {
   const int64_t lanes = kernels_of(dispatch, form)->lanes;
   int64_t bytes;
-  if (!kiln_checked_mul_i64(parts_of(outputs, lanes), lanes, &bytes) ||
-      !kiln_checked_mul_i64(bytes, channels, &bytes) ||
+  if (channels > INT64_MAX - lanes ||
+      !kiln_checked_mul_i64(parts_of(outputs, lanes), lanes, &bytes) ||
+      !kiln_checked_mul_i64(bytes, kiln__winograd_pitch(planes, channels, lanes), &bytes) ||
+      !kiln_checked_mul_i64(bytes, planes, &bytes) ||
       !kiln_checked_mul_i64(bytes, kiln_winograd_positions(form) * (int64_t)sizeof(float),
                             &bytes)) {
     return kiln_status_oom();
@@ -36,9 +39,10 @@ static void fill_panels(void *data, int64_t begin, int64_t end, int worker) {
   w->kernels->fill(&w->filling, begin, end);
 }
 kiln_status *kiln_winograd_fill(const kiln_dispatch *dispatch, kiln_winograd_form form,
-                                int64_t channels, int64_t outputs,
+                                int64_t planes, int64_t channels, int64_t outputs,
                                 const kiln_winograd_weight *weight, float *u, kiln_pool *pool) {
-  fill_work w = {.filling = {weight, channels, outputs, u}, .kernels = kernels_of(dispatch, form)};
+  fill_work w = {.filling = {weight, planes, channels, outputs, u},
+                 .kernels = kernels_of(dispatch, form)};
   kiln_pool_for(pool, parts_of(outputs, 2 * w.kernels->lanes), 1, fill_panels, &w);
   return kiln_budget_check(kiln_budget_current(), 0);
 }
@@ -65,6 +69,8 @@ static const struct {
 /* A form that needs more memory, or has larger errors, must be so much faster. */
 #define WORTH_WINOGRAD 0.85
 #define WORTH_F4 0.95
+/* Of so many the first and the last, which read fewer, make no difference. */
+enum { MANY_PLANES = 64 };
 
 /* Weights arrive half behind the products that use them. */
 static double with_weights(const kiln_core_machine *machine, double cycles, double floats) {
@@ -74,30 +80,44 @@ static double with_weights(const kiln_core_machine *machine, double cycles, doub
   const double arrival = bytes / (near ? L3_BYTES : MEMORY_BYTES), sum = cycles + arrival / 2;
   return sum > arrival ? sum : arrival;
 }
-static double cycles_of(const kiln_winograd *p, kiln_winograd_form form,
+/* Planes of a window that an output reads, on average. */
+static double planes_read(const kiln_winograd *p) {
+  const double least = fmin((double)p->in[0], (double)p->planes);
+  int64_t sum = 0, begin;
+  if (p->planes == 1 || p->out[0] > MANY_PLANES) return least;
+  for (int64_t plane = 0; plane < p->out[0]; plane++)
+    sum += kiln_winograd_taps(p, plane, &begin) - begin;
+  return (double)sum / (double)p->out[0];
+}
+static double cycles_of(const kiln_winograd *p, kiln_winograd_form form, double planes,
                         const kiln_core_machine *machine) {
-  const double lanes = (double)machine->lanes, channels = (double)p->channels;
-  const double outputs = ceil((double)p->outputs / lanes), batch = (double)p->batch;
+  const double lanes = (double)machine->lanes, channels = planes * (double)p->channels;
+  const double pitch =
+      planes * (double)kiln__winograd_pitch(p->planes, p->channels, machine->lanes);
+  const double outputs = ceil((double)p->outputs / lanes);
+  const double images = (double)p->batch * (double)p->out[0];
   if (form == KILN_WINOGRAD_NONE) {
     const double weights = 9 * channels * (double)p->outputs;
-    const double pixels = batch * (double)p->out[0] * (double)p->out[1];
+    const double pixels = images * (double)p->out[1] * (double)p->out[2];
     return with_weights(machine, weights * pixels / lanes / 2 / DIRECT_SHARE, weights);
   }
   const int64_t tile = kiln_winograd_tile(form);
   const double positions = (double)kiln_winograd_positions(form);
   const double tiles =
-      batch * (double)parts_of(p->out[0], tile) * (double)parts_of(p->out[1], tile);
-  const double products = positions * channels * outputs * fmax(tiles, BUSY_TILES);
-  const double transforms = transform_cycles[form].gather * ceil(channels / lanes) +
-                            transform_cycles[form].give * outputs;
+      images * (double)parts_of(p->out[1], tile) * (double)parts_of(p->out[2], tile);
+  const double products = positions * pitch * outputs * fmax(tiles, BUSY_TILES);
+  const double transforms =
+      transform_cycles[form].gather * planes * ceil((double)p->channels / lanes) +
+      transform_cycles[form].give * outputs;
   return with_weights(machine, products / 2 / WINOGRAD_SHARE + tiles * transforms,
-                      positions * channels * outputs * lanes);
+                      positions * pitch * outputs * lanes);
 }
 kiln_winograd_form kiln_winograd_choose(const kiln_winograd *problem,
                                         const kiln_core_machine *machine) {
-  const double direct = cycles_of(problem, KILN_WINOGRAD_NONE, machine);
-  const double f2 = cycles_of(problem, KILN_WINOGRAD_F2, machine);
-  const double f4 = cycles_of(problem, KILN_WINOGRAD_F4, machine);
+  const double planes = planes_read(problem);
+  const double direct = cycles_of(problem, KILN_WINOGRAD_NONE, planes, machine);
+  const double f2 = cycles_of(problem, KILN_WINOGRAD_F2, planes, machine);
+  const double f4 = cycles_of(problem, KILN_WINOGRAD_F4, planes, machine);
   const kiln_winograd_form form = f4 < WORTH_F4 * f2 ? KILN_WINOGRAD_F4 : KILN_WINOGRAD_F2;
   return (form == KILN_WINOGRAD_F4 ? f4 : f2) < WORTH_WINOGRAD * direct ? form : KILN_WINOGRAD_NONE;
 }
@@ -109,7 +129,7 @@ static kiln_status *place(kiln_winograd_plan *p, int64_t tiles) {
   const int64_t positions = kiln_winograd_positions(p->form);
   int64_t v, m;
   p->strip = tiles;
-  if (!odd_lines(p->problem.channels, &p->v_row) || !kiln_checked_mul_i64(p->v_row, tiles, &v) ||
+  if (!odd_lines(p->depth, &p->v_row) || !kiln_checked_mul_i64(p->v_row, tiles, &v) ||
       !odd_lines(v, &p->v_position) || !odd_lines(tiles * p->panel, &p->m_position) ||
       !kiln_checked_mul_i64(p->v_position, positions * (int64_t)sizeof(float), &v)) {
     return kiln_status_oom();
@@ -131,12 +151,12 @@ enum { BLOCK_TILES = 3, GROUP_TILES = 1 };
 
 static int64_t most_tiles(const kiln_winograd_plan *p, const kiln_core_machine *machine) {
   const double tile = (double)kiln_winograd_positions(p->form) *
-                      ((double)p->problem.channels + (double)(LINE + p->panel)) * sizeof(float);
+                      ((double)p->depth + (double)(LINE + p->panel)) * sizeof(float);
   const double most = STRIP_SHARE * (double)machine->l2_bytes / tile;
   return (int64_t)fmin(fmax(most, (double)LEAST_STRIP), (double)MOST_STRIP);
 }
 static double products_of(const kiln_winograd_plan *p, double tiles) {
-  return tiles * (double)kiln_winograd_positions(p->form) * (double)p->problem.channels *
+  return tiles * (double)kiln_winograd_positions(p->form) * (double)p->depth *
          (double)p->problem.outputs;
 }
 
@@ -188,10 +208,14 @@ kiln_status *kiln_winograd_make_plan(const kiln_winograd *problem, kiln_winograd
   p->panel = 2 * p->kernels->lanes;
   p->panels = parts_of(problem->outputs, p->panel);
   for (int d = 0; d < 2; d++) {
-    p->tiles[d] = parts_of(problem->out[d], kiln_winograd_tile(form));
+    p->tiles[d] = parts_of(problem->out[d + 1], kiln_winograd_tile(form));
   }
   int64_t rows, all;
-  if (!kiln_checked_mul_i64(problem->batch, p->tiles[0], &rows) ||
+  if (problem->channels > INT64_MAX - p->panel) return kiln_status_oom();
+  p->pitch = kiln__winograd_pitch(problem->planes, problem->channels, p->kernels->lanes);
+  if (!kiln_checked_mul_i64(problem->batch, problem->out[0], &p->images) ||
+      !kiln_checked_mul_i64(problem->planes, p->pitch, &p->depth) ||
+      !kiln_checked_mul_i64(p->images, p->tiles[0], &rows) ||
       !kiln_checked_mul_i64(rows, p->tiles[1], &all)) {
     return kiln_status_oom();
   }
@@ -238,7 +262,7 @@ static void hand_on(const work *w, int64_t first, int64_t rows, int worker) {
   const int64_t tile = kiln_winograd_tile(p->form), image_rows = p->tiles[0];
   while (w->done && rows > 0) {
     const int64_t row = first % image_rows, some = least(image_rows - row, rows);
-    const int64_t end = least((row + some) * tile, p->problem.out[0]);
+    const int64_t end = least((row + some) * tile, p->problem.out[1]);
     w->done(w->user, first / image_rows, row * tile, end - row * tile, worker);
     first += some;
     rows -= some;
@@ -258,7 +282,7 @@ static int64_t cut_strip(const kiln_winograd_plan *p, int64_t row, int64_t rows,
 }
 /* Rows of tiles of a block. */
 static int64_t rows_of(const kiln_winograd_plan *p, int64_t block) {
-  return least(p->problem.batch * p->tiles[0] - block * p->block_rows, p->block_rows);
+  return least(p->images * p->tiles[0] - block * p->block_rows, p->block_rows);
 }
 
 static void run_blocks(void *data, int64_t begin, int64_t end, int worker) {

@@ -11,14 +11,38 @@
 
 #define NAME(name) KILN_ISA_CAT3(name, _, KILN_KERNEL_ISA)
 
+/* Taps of planes [begin, end) that any of a strip's tiles has. */
+typedef struct strip_taps {
+  int64_t begin, end;
+} strip_taps;
+static strip_taps taps_of(const kiln_winograd_strip *s) {
+  const kiln_winograd_plan *plan = s->plan;
+  const kiln_winograd *p = &plan->problem;
+  const int64_t image_tiles = plan->tiles[0] * plan->tiles[1];
+  const int64_t first = s->tile / image_tiles, last = (s->tile + s->tiles - 1) / image_tiles;
+  strip_taps all = {0, p->planes};
+  if (p->planes == 1 || last - first > p->planes) return all;
+  all.begin = p->planes;
+  all.end = 0;
+  for (int64_t image = first; image <= last; image++) {
+    int64_t begin;
+    const int64_t end = kiln_winograd_taps(p, image % p->out[0], &begin);
+    if (begin < all.begin) all.begin = begin;
+    if (end > all.end) all.end = end;
+  }
+  return all;
+}
+
 /* M of a panel, all positions: tiles in groups of nearly the same size. */
 static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int64_t vectors,
                            const float *u) {
   const kiln_winograd_plan *p = s->plan;
-  const int64_t k = p->problem.channels, next = k * vectors * LANES;
+  const strip_taps taps = taps_of(s);
+  const int64_t k = (taps.end - taps.begin) * p->pitch;
+  const int64_t before = taps.begin * p->pitch, next = p->depth * vectors * LANES;
   const int64_t groups = (s->tiles + ROWS - 1) / ROWS;
   for (int64_t position = 0; position < positions; position++, u += next) {
-    const float *a = s->v + position * p->v_position;
+    const float *a = s->v + position * p->v_position + before, *b = u + before * vectors * LANES;
     float *c = s->m + position * p->m_position;
     for (int64_t group = 0; group < groups; group++) {
       const int64_t from = group * s->tiles / groups, to = (group + 1) * s->tiles / groups;
@@ -26,8 +50,8 @@ static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int6
                               .a_row = p->v_row,
                               .ahead_step = vectors * LANES,
                               .a = a + from * p->v_row,
-                              .b = u,
-                              .ahead = group == 0 ? u + next : u};
+                              .b = b,
+                              .ahead = group == 0 ? b + next : b};
       multiplies[to - from - 1][vectors - 1](&f, c + from * PANEL, PANEL, NULL, 0);
     }
   }

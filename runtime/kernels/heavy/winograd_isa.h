@@ -15,14 +15,17 @@ static void NAMED(fill)(const kiln_winograd_filling *f, int64_t begin, int64_t e
     if (kiln_budget_leaves_out()) return;
     const int64_t first = panel * PANEL, left = f->outputs - first;
     const int64_t count = left < PANEL ? left : PANEL, width = count > LANES ? PANEL : LANES;
-    float *to = f->u + kiln__winograd_panel_at(POSITIONS, f->channels, PANEL, panel);
-    for (int64_t c = 0; c < f->channels; c++, to += width) {
+    const int64_t pitch = kiln__winograd_pitch(f->planes, f->channels, LANES);
+    const int64_t depth = f->planes * pitch;
+    float *to = f->u + kiln__winograd_panel_at(POSITIONS, depth, PANEL, panel);
+    for (int64_t k = 0; k < depth; k++, to += width) {
       double g[3][3][PANEL], half[3][PANEL];
       memset(g, 0, sizeof g);
-      const float *from = w->data + first * w->output + c * w->channel;
-      for (int64_t n = 0; n < count; n++, from += w->output) {
+      const float *from =
+          w->data + first * w->output + k / pitch * w->tap[0] + k % pitch * w->channel;
+      for (int64_t n = 0; n < count && k % pitch < f->channels; n++, from += w->output) {
         for (int i = 0; i < 3; i++) {
-          for (int j = 0; j < 3; j++) g[i][j][n] = (double)from[i * w->tap[0] + j * w->tap[1]];
+          for (int j = 0; j < 3; j++) g[i][j][n] = (double)from[i * w->tap[1] + j * w->tap[2]];
         }
       }
       for (int row = 0; row < AT; row++) {
@@ -34,7 +37,7 @@ static void NAMED(fill)(const kiln_winograd_filling *f, int64_t begin, int64_t e
         }
         for (int column = 0; column < AT; column++) {
           const double *b = NAMED(weights)[column];
-          float *at = to + (row * AT + column) * f->channels * width;
+          float *at = to + (row * AT + column) * depth * width;
           for (int n = 0; n < width; n++) {
             at[n] = (float)(b[0] * half[0][n] + b[1] * half[1][n] + b[2] * half[2][n]);
           }
@@ -52,12 +55,12 @@ static const float NAMED(zeros)[NAMED(CHANNELS)] __attribute__((aligned(64)));
 ALWAYS_INLINE void NAMED(find)(const kiln_winograd *p, const float *x, int64_t row, int64_t column,
                                int64_t channel, const float *at[POSITIONS]) {
   for (int i = 0; i < AT; i++) {
-    const int64_t y = row - p->pad[0] + i;
-    const bool row_inside = y >= 0 && y < p->in[0];
+    const int64_t y = row - p->pad[1] + i;
+    const bool row_inside = y >= 0 && y < p->in[1];
     for (int j = 0; j < AT; j++) {
-      const int64_t z = column - p->pad[1] + j;
-      const bool inside = row_inside && z >= 0 && z < p->in[1];
-      at[i * AT + j] = inside ? x + y * p->in_axis[0] + z * p->in_axis[1] + channel : NAMED(zeros);
+      const int64_t z = column - p->pad[2] + j;
+      const bool inside = row_inside && z >= 0 && z < p->in[2];
+      at[i * AT + j] = inside ? x + y * p->in_axis[1] + z * p->in_axis[2] + channel : NAMED(zeros);
     }
   }
 }
@@ -125,19 +128,44 @@ static void NAMED(gather_tile)(const float *const at[POSITIONS], int64_t channel
   }
   if (c < channels) NAMED(gather_vector)(false, mask_of(channels - c), at, c, to + c, step);
 }
+/* A tile's channels of one plane. */
+static void NAMED(gather_plane)(const kiln_winograd_strip *s, const float *x, int64_t row,
+                                int64_t column, float *to) {
+  const kiln_winograd *p = &s->plan->problem;
+  const float *at[POSITIONS];
+  for (int64_t c = 0; c < p->channels; c += NAMED(CHANNELS)) {
+    const int64_t left = p->channels - c;
+    NAMED(find)(p, x, row, column, c, at);
+    NAMED(gather_tile)(at, left < NAMED(CHANNELS) ? left : NAMED(CHANNELS), to + c,
+                       s->plan->v_position);
+  }
+}
+/* Of taps that the strip has, but the tile's image has not. */
+static void NAMED(gather_nothing)(const kiln_winograd_strip *s, int64_t begin, int64_t end,
+                                  float *to) {
+  const int64_t pitch = s->plan->pitch;
+  for (int64_t position = 0; position < POSITIONS && begin < end; position++) {
+    memset(to + position * s->plan->v_position + begin * pitch, 0,
+           (size_t)((end - begin) * pitch) * sizeof *to);
+  }
+}
 static void NAMED(gather)(const kiln_winograd_strip *s) {
   const kiln_winograd_plan *plan = s->plan;
   const kiln_winograd *p = &plan->problem;
-  const float *at[POSITIONS];
+  const strip_taps all = taps_of(s);
   for (int64_t i = 0; i < s->tiles; i++) {
     const int64_t tile = s->tile + i, line = tile / plan->tiles[1];
-    const float *x = s->x + line / plan->tiles[0] * p->in_batch;
-    for (int64_t c = 0; c < p->channels; c += NAMED(CHANNELS)) {
-      const int64_t left = p->channels - c;
-      NAMED(find)(p, x, line % plan->tiles[0] * FORM, tile % plan->tiles[1] * FORM, c, at);
-      NAMED(gather_tile)(at, left < NAMED(CHANNELS) ? left : NAMED(CHANNELS),
-                         s->v + i * plan->v_row + c, plan->v_position);
+    const int64_t image = line / plan->tiles[0], plane = image % p->out[0];
+    const float *x = s->x + image / p->out[0] * p->in_batch + (plane - p->pad[0]) * p->in_axis[0];
+    float *to = s->v + i * plan->v_row;
+    int64_t begin;
+    const int64_t end = kiln_winograd_taps(p, plane, &begin);
+    NAMED(gather_nothing)(s, all.begin, begin, to);
+    for (int64_t tap = begin; tap < end; tap++) {
+      NAMED(gather_plane)(s, x + tap * p->in_axis[0], line % plan->tiles[0] * FORM,
+                          tile % plan->tiles[1] * FORM, to + tap * plan->pitch);
     }
+    NAMED(gather_nothing)(s, end, all.end, to);
   }
 }
 
@@ -187,14 +215,15 @@ static void NAMED(panel)(const kiln_winograd_strip *s, int64_t panel) {
   const int64_t first = panel * PANEL, left = p->outputs - first;
   const int64_t outputs = left < PANEL ? left : PANEL;
   multiply_panel(s, POSITIONS, outputs > LANES ? VECTORS : 1,
-                 s->u + kiln__winograd_panel_at(POSITIONS, p->channels, PANEL, panel));
+                 s->u + kiln__winograd_panel_at(POSITIONS, plan->depth, PANEL, panel));
   for (int64_t i = 0; i < s->tiles; i++) {
     const int64_t tile = s->tile + i, line = tile / plan->tiles[1];
     const int64_t row = line % plan->tiles[0] * FORM, column = tile % plan->tiles[1] * FORM;
-    const int64_t rows = p->out[0] - row, columns = p->out[1] - column;
-    float *y = s->y + line / plan->tiles[0] * p->out_batch + row * p->out_axis[0] +
-               column * p->out_axis[1] + first;
-    NAMED(give_tile)(s->m + i * PANEL, plan->m_position, y, p->out_axis[0], p->out_axis[1],
+    const int64_t rows = p->out[1] - row, columns = p->out[2] - column;
+    const int64_t image = line / plan->tiles[0];
+    float *y = s->y + image / p->out[0] * p->out_batch + image % p->out[0] * p->out_axis[0] +
+               row * p->out_axis[1] + column * p->out_axis[2] + first;
+    NAMED(give_tile)(s->m + i * PANEL, plan->m_position, y, p->out_axis[1], p->out_axis[2],
                      rows < FORM ? rows : FORM, columns < FORM ? columns : FORM, outputs);
   }
 }

@@ -242,8 +242,8 @@ static kiln_status *join(kiln_call *call, const kiln_list *list, int64_t wanted,
   KILN_TRY(joined_shape(list, wanted, &dim, &rank, sizes, &dtype, &channels_last));
   kiln_tensor *result;
   if (channels_last && !kiln__dest(out)) {
-    int64_t strides[4];
-    kiln_strides_channels_last(sizes, strides);
+    int64_t strides[KILN_MAX_RANK];
+    kiln_strides_channels_last(rank, sizes, strides);
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
                                         &result));
     kiln__give(out, result);

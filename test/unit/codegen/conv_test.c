@@ -1,7 +1,7 @@
 /* conv_test.c: convolutions as loop IR: random ones of 1 to 3 dimensions, transposed ones too, with
- * and without what stands behind them, on the evaluator and on LLVM for every instruction set,
- * against plain C. Elements are small integers, so that sums in any order are the same. Seeds are
- * fixed. */
+ * and without what stands behind them, with channels last and not, on the evaluator and on LLVM for
+ * every instruction set, against plain C. Elements are small integers, so that sums in any order
+ * are the same. Seeds are fixed. */
 #include "lower_support.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/pack.h"
@@ -14,6 +14,7 @@ typedef struct conv {
   bool transposed, lone, bias, residual, relu, wide /* f64 */;
   int64_t batch, groups, channels, outputs; /* of a group */
   int64_t in[MOST], out[MOST], taps[MOST], stride[MOST], pad[MOST], dilation[MOST], more[MOST];
+  bool last[TENSORS]; /* its channels are */
   int rank[TENSORS];
   int64_t sizes[TENSORS][MOST + 2], strides[TENSORS][MOST + 2], numel[TENSORS];
   bool symbols; /* s0, s1, ... for the image's sizes */
@@ -66,6 +67,15 @@ static void set_sizes(conv *c, int t, int rank, const int64_t *sizes) {
   c->numel[t] = step;
 }
 
+/* Of what has batches: x, the residual and y, each by itself. */
+static void draw_layouts(conv *c) {
+  for (int t = 0; t < TENSORS && !c->lone; t++) {
+    if (t == 1 || t == 2 || random_below(&c->seed, 2)) continue;
+    c->last[t] = true;
+    kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, c->rank[t], c->sizes[t], c->strides[t]);
+  }
+}
+
 static bool draw_conv(conv *c) {
   c->nd = 1 + random_below(&c->seed, MOST);
   c->transposed = random_below(&c->seed, 4) == 0;
@@ -93,12 +103,19 @@ static bool draw_conv(conv *c) {
   set_sizes(c, 2, 1, &out);
   set_sizes(c, 3, c->nd + 2 - c->lone, y + c->lone);
   set_sizes(c, 4, c->nd + 2 - c->lone, y + c->lone);
+  draw_layouts(c);
   return true;
 }
 
 /* -- In plain C -- */
 
+/* Elements are counted as if channels were not last. */
 static double element(const conv *c, int t, int64_t at) {
+  if (c->last[t]) {
+    const int64_t channels = c->sizes[t][1], pixels = c->numel[t] / c->batch / channels;
+    const int64_t pixel = at % pixels, channel = at / pixels % channels;
+    at = (at / pixels / channels * pixels + pixel) * channels + channel;
+  }
   return c->wide ? ((const double *)c->data[t])[at] : (double)((const float *)c->data[t])[at];
 }
 
@@ -177,7 +194,8 @@ static kiln_dim size_of(const conv *c, int t, int d) {
   return kiln_sum_dim(c->dims, kiln_sum_divided(c->dims, all, c->stride[axis]));
 }
 
-static int put_type(const conv *c, int t, char *to, size_t room) {
+/* The group's own result lies as `t`, what is inside as nothing says. */
+static int put_type(const conv *c, int t, bool last, char *to, size_t room) {
   kiln_text text = kiln_text_in(c->arena);
   kiln_dim strides[MOST + 2], step = 1;
   kiln_text_puts(&text, c->wide ? "Double(" : "Float(");
@@ -193,8 +211,8 @@ static int put_type(const conv *c, int t, char *to, size_t room) {
     kiln_text_puts(&text, d ? ", " : "strides=[");
     kiln_dim_print(&text, c->dims, strides[d]);
   }
-  return snprintf(to, room, KILN_STR_FMT "], requires_grad=0, device=cpu)",
-                  KILN_STR_ARG(kiln_text_str(&text)));
+  return snprintf(to, room, KILN_STR_FMT "]%s, requires_grad=0, device=cpu)",
+                  KILN_STR_ARG(kiln_text_str(&text)), last ? ", layout=channels_last" : "");
 }
 static int put_list(const conv *c, const char *name, const int64_t *list, char *to, size_t room) {
   int n = snprintf(to, room, "  %%%s : int[] = prim::Constant[value=[", name);
@@ -204,7 +222,7 @@ static int put_list(const conv *c, const char *name, const int64_t *list, char *
 }
 
 #define PUT(...) n += snprintf(to + n, room - (size_t)n, __VA_ARGS__)
-#define PUT_TYPE(t) n += put_type(c, t, to + n, room - (size_t)n)
+#define PUT_TYPE(t, last) n += put_type(c, t, last, to + n, room - (size_t)n)
 static void put_graph(conv *c, char *to, size_t room) {
   static const char *const names[TENSORS] = {"x", "w", "b", "r", "y"};
   const bool general = random_below(&c->seed, 3) == 0;
@@ -213,7 +231,7 @@ static void put_graph(conv *c, char *to, size_t room) {
   for (int t = 0; t < 4; t++) {
     if ((t == 2 && !c->bias) || (t == 3 && !c->residual)) continue;
     PUT("%s%%%s : ", t ? ", " : "", names[t]);
-    PUT_TYPE(t);
+    PUT_TYPE(t, c->last[t]);
   }
   PUT("):\n  %%none : NoneType = prim::Constant()\n  %%one : int = prim::Constant[value=1]()\n"
       "  %%groups : int = prim::Constant[value=%lld]()\n  %%t : bool = "
@@ -224,7 +242,7 @@ static void put_graph(conv *c, char *to, size_t room) {
   n += put_list(c, "dilation", c->dilation, to + n, room - (size_t)n);
   n += put_list(c, "more", c->more, to + n, room - (size_t)n);
   PUT("  %%c : ");
-  PUT_TYPE(4);
+  PUT_TYPE(4, c->last[4] && !c->residual && !c->relu);
   if (general) {
     PUT(" = aten::convolution(%%x, %%w, %s, %%stride, %%pad, %%dilation, %%t, %%more, %%groups)\n",
         c->bias ? "%b" : "%none");
@@ -238,13 +256,13 @@ static void put_graph(conv *c, char *to, size_t room) {
   const char *last = "c";
   if (c->residual) {
     PUT("  %%s : ");
-    PUT_TYPE(4);
+    PUT_TYPE(4, c->last[4] && !c->relu);
     PUT(" = aten::add(%%c, %%r, %%one)\n");
     last = "s";
   }
   if (c->relu) {
     PUT("  %%z : ");
-    PUT_TYPE(4);
+    PUT_TYPE(4, c->last[4]);
     PUT(" = aten::relu(%%%s)\n", last);
     last = "z";
   }

@@ -110,7 +110,7 @@ static void test_channels_last(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int64_t strides[4];
-    kiln_strides_channels_last(cases[i].sizes, strides);
+    kiln_strides_channels_last(4, cases[i].sizes, strides);
     assert_memory_equal(strides, cases[i].strides, sizeof strides);
   }
 }
