@@ -22,8 +22,9 @@ static int border_wanted(const kiln_node *n) {
   const int64_t groups = kiln__convolution_groups(n);
   if (groups == 0) return 0;
   const kiln_type *w = kiln_node_input(n, 1)->type;
-  if (!kiln_type_is_tensor(w) || !kiln_type_is_complete_tensor(w) || w->detail->rank != 4 ||
-      w->detail->sizes[1] != 1 || groups != w->detail->sizes[0])
+  if (!kiln_type_is_tensor(w) || !kiln_type_is_complete_tensor(w) ||
+      !kiln__may_lie_last(w->detail->rank) || w->detail->sizes[1] != 1 ||
+      groups != w->detail->sizes[0])
     return 0;
   const int64_t border = kiln__convolution_number(n, KILN__CONVOLUTION_PADDING);
   const bool fits = border >= 1 && border <= MOST_BORDER &&
@@ -36,9 +37,9 @@ static bool may_write_bordered(const kiln_graph *body) {
   for (const kiln_node *n = body->top->first; n; n = n->next) {
     if (!kiln_codegen_contracts(n->op)) continue;
     const kiln_type *w = kiln_node_input(n, 1)->type;
-    if (!kiln_codegen_convolves(n->op) || !kiln_type_has_dims(w) || w->detail->rank != 4)
-      return false;
-    const bool is_pixel = w->detail->sizes[2] == 1 && w->detail->sizes[3] == 1;
+    if (!kiln_codegen_convolves(n->op) || !kiln_type_has_dims(w)) return false;
+    bool is_pixel = true;
+    for (int d = 2; d < w->detail->rank; d++) is_pixel &= w->detail->sizes[d] == 1;
     if (!is_pixel &&
         !(kiln_dim_is_number(w->detail->sizes[1]) && w->detail->sizes[1] <= FEW_CHANNELS))
       return false;
@@ -62,8 +63,9 @@ static int border_in(const kiln_use *use) {
 /* The border that all groups which read the value agree on; 0: none. */
 static int border_of(const kiln_ir_value *v, const kiln_block *block) {
   const kiln_tensor_detail *d = v->type->detail;
-  if (d->rank != 4 || d->physical != KILN_PHYSICAL_CHANNELS_LAST || !kiln_type_has_dims(v->type) ||
-      (kiln_dim_is_number(d->sizes[3]) && d->sizes[3] < LEAST_WIDTH) ||
+  if (!kiln__may_lie_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
+      !kiln_type_has_dims(v->type) ||
+      (kiln_dim_is_number(d->sizes[d->rank - 1]) && d->sizes[d->rank - 1] < LEAST_WIDTH) ||
       !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))
     return 0;
   int border = 0;

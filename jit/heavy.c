@@ -164,11 +164,10 @@ static kiln_winograd with_sizes(kiln_winograd p, bool is_volume) {
   return p;
 }
 
-static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_node *n,
-                            kiln_group_heavy *out) {
+/* If image and result have channels last. */
+static bool choose_winograd(kiln_env *env, const kiln_node *n, kiln_group_heavy *out) {
   windows of;
-  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3 ||
-      !is_channels_last(kiln_node_input(n, 0)) || !is_channels_last(kiln_graph_output(body, 0)))
+  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3)
     return false;
   const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
   const bool is_volume = weight->rank == 2 + AXES;
@@ -363,23 +362,38 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
 
 /* -- The choice -- */
 
-bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
-                        kiln_group_heavy *out) {
+/* NULL: the group has no such contraction. */
+static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_heavy *out) {
   kiln_machine machine;
-  if (env->flags.exact || env->flags.codegen != (int)KILN_BACKEND_LLVM) return false;
+  if (env->flags.exact || env->flags.codegen != (int)KILN_BACKEND_LLVM) return NULL;
   const kiln_node *n = find_heavy(body);
-  if (!n) return false;
+  if (!n) return NULL;
   kiln_status *status =
       kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine);
   kiln_status_destroy(status);
-  if (status) return false;
+  if (status) return NULL;
   *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
                             .alone = n->outputs[0] == kiln_graph_output(body, 0) && !bias_of(n),
                             .x = input_of(body, kiln_node_input(n, 0)),
                             .weight = input_of(body, kiln_node_input(n, 1)),
                             .bias = -1,
                             .pack = {.item_size = sizeof(float)}};
-  return choose_winograd(env, body, n, out) || choose_blocked(env, body, n, weights, out);
+  return n;
+}
+
+bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body) {
+  kiln_group_heavy heavy;
+  const kiln_node *n = begin(env, body, &heavy);
+  return n && choose_winograd(env, n, &heavy);
+}
+
+bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
+                        kiln_group_heavy *out) {
+  const kiln_node *n = begin(env, body, out);
+  if (!n) return false;
+  const bool lies_last =
+      is_channels_last(kiln_node_input(n, 0)) && is_channels_last(kiln_graph_output(body, 0));
+  return (lies_last && choose_winograd(env, n, out)) || choose_blocked(env, body, n, weights, out);
 }
 
 bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {

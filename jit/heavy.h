@@ -1,5 +1,5 @@
-/* heavy.h: which groups run their contraction in the core's kernels; between groups.c and heavy.c.
- */
+/* heavy.h: which groups run their contraction in the core's kernels; between groups.c, layouts.c and
+ * heavy.c. */
 #pragma once
 
 #include "codegen/codegen.h"
@@ -9,6 +9,9 @@
  * each. */
 bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
                         kiln_group_heavy *out);
+/* Whether its contraction would run by Winograd's kernels if its image and its result had channels
+ * last. */
+bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body);
 /* The graph of what is left of such a group, whose last input is the contraction's result; in the
  * arena of `body`. */
 kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *heavy, kiln_arena *scratch);

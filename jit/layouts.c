@@ -9,19 +9,21 @@
  *
  * Some of these have zeros around them in memory (borders.c). Strides of types stay PyTorch's. What
  * leaves goes through aten::contiguous, which is also how a value comes in, but for the image of a
- * convolution, of which its kernel reads a copy anyway. The verifier refuses a layout anywhere
- * else. */
+ * convolution, of which its kernel reads a copy anyway, if it is not one of Winograd's. The
+ * verifier refuses a layout anywhere else. */
 #include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "jit/fusion.h"
+#include "jit/heavy.h"
 #include "jit/layouts.h"
 #include "runtime/strides.h"
 
-/* Nanoseconds that channels last save of a multiplication, of windows, of single pixels and of
- * windows over one channel (in registers of 16 floats, which shuffle channels by masked stores,
- * the last one), and of all where pixels are a symbol, whose rows have no tile of
- * vectors; and that an element costs which is turned round. */
-static const double WINDOW_GAIN = 0.002, PIXEL_GAIN = 0.0005, CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03;
+/* Nanoseconds that channels last save of a multiplication, of windows, of those that Winograd's
+ * kernels take then, of single pixels and of windows over one channel (in registers of 16 floats,
+ * which shuffle channels by masked stores, the last one), and of all where pixels are a symbol,
+ * whose rows have no tile of vectors; and that an element costs which is turned round. */
+static const double WINDOW_GAIN = 0.002, WINOGRAD_GAIN = 0.004, PIXEL_GAIN = 0.0005,
+                    CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03;
 static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
 
 typedef struct laid {
@@ -85,7 +87,7 @@ static int join(planner *p, int a, int b) {
   return to;
 }
 
-static double gain_of_convolution(const planner *p, const kiln_node *n) {
+static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_winograd) {
   const kiln_ir_value *w = kiln_node_input(n, 1);
   if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type)) return 0;
   const kiln_tensor_detail *d = w->type->detail;
@@ -93,6 +95,7 @@ static double gain_of_convolution(const planner *p, const kiln_node *n) {
   for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];
   const bool wide = p->pass->env->isa >= KILN_ISA_AVX512;
   double gain = d->sizes[1] == 1 ? (wide ? WIDE_GAIN : CHANNEL_GAIN)
+                : by_winograd    ? WINOGRAD_GAIN
                 : taps > 1       ? WINDOW_GAIN
                                  : PIXEL_GAIN;
   if (!kiln_type_is_complete_tensor(n->outputs[0]->type)) gain += SYMBOL_GAIN;
@@ -100,9 +103,10 @@ static double gain_of_convolution(const planner *p, const kiln_node *n) {
 }
 
 static double gain_of(const planner *p, const kiln_graph *body) {
+  const bool by_winograd = kiln__heavy_wants_channels_last(p->pass->env, body);
   double gain = 0;
   for (const kiln_node *n = body->top->first; n; n = n->next)
-    if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(p, n);
+    if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(p, n, by_winograd);
   return gain;
 }
 
@@ -117,8 +121,9 @@ static bool is_image(const kiln_graph *body, int input) {
 /* Whether the group would want the value, which is not one of `all`, turned round. */
 static bool wants_turned(const planner *p, const kiln_node *group, int input) {
   const kiln_ir_value *v = kiln_node_input(group, input);
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && can_turn(v) &&
-         !is_image(kiln_node_graph(group, "Subgraph"), input);
+         (!is_image(body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
 static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {

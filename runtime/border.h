@@ -1,4 +1,5 @@
-/* border.h: images with zeros around them in memory, `border` pixels wide, channels last: what a
+/* border.h: images and volumes with zeros around them in memory, `border` pixels wide in each of
+ * their dimensions, channels last: what a
  * convolution with that padding reads is the memory itself, and no copy. Such tensors are between
  * two kernels of one plan; a host sees none.
  *
@@ -8,9 +9,9 @@
 
 #include "runtime/tensor.h"
 
-/* Of 4 sizes; the strides are those of such memory (kiln_physical_strides). The zeros are there,
- * the elements not. */
-kiln_status *kiln_border_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype,
+/* Of batch, channels and at least one dimension more; the strides are those of such memory
+ * (kiln_physical_strides). The zeros are there, the elements not. */
+kiln_status *kiln_border_create(kiln_mem *mem, kiln_cache *cache, kiln_dtype dtype, int rank,
                                 const int64_t *sizes, const int64_t *strides, int border,
                                 kiln_tensor **out_tensor);
 /* Whether the tensor has such memory. */

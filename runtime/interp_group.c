@@ -23,8 +23,8 @@ static kiln_status *work_out(const kiln_group *group, const int64_t *symbols, in
 static kiln_status *make_group_output(kiln_call *call, const kiln_group_output *out,
                                       kiln_tensor **out_tensor) {
   if (out->border)
-    return kiln_border_create(call->env->mem, &call->cache, out->dtype, out->sizes, out->strides,
-                              out->border, out_tensor);
+    return kiln_border_create(call->env->mem, &call->cache, out->dtype, out->rank, out->sizes,
+                              out->strides, out->border, out_tensor);
   if (out->contiguous) {
     return kiln_call_tensor(call, out->dtype, out->rank, out->sizes, out_tensor);
   }
@@ -62,12 +62,13 @@ typedef struct packed_inputs {
  * not, has none. */
 static kiln_status *take_bordered(kiln_call *call, kiln_tensor *t, int border,
                                   const void **out_data, packed_inputs *packed) {
-  int64_t strides[4];
+  const int rank = kiln_tensor_rank(t);
+  int64_t strides[KILN_MAX_RANK];
   if (!kiln_border_is_around(t, border)) {
     const kiln_physical physical = (kiln_physical)(KILN_PHYSICAL_CHANNELS_LAST + border);
-    kiln_physical_strides(physical, 4, kiln_tensor_sizes(t), strides);
+    kiln_physical_strides(physical, rank, kiln_tensor_sizes(t), strides);
     kiln_tensor **copy = &packed->tensors[packed->tensor_count];
-    KILN_TRY(kiln_border_create(call->env->mem, &call->cache, kiln_tensor_dtype(t),
+    KILN_TRY(kiln_border_create(call->env->mem, &call->cache, kiln_tensor_dtype(t), rank,
                                 kiln_tensor_sizes(t), strides, border, copy));
     packed->tensor_count++;
     KILN_TRY(kiln_tensor_copy(*copy, t));

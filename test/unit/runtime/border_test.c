@@ -4,41 +4,55 @@
 #include "runtime/type.h"
 #include "test/unit/unit.h"
 
-/* 2 images of 3 channels and 4 x 5 pixels. */
-static const int64_t sizes[4] = {2, 3, 4, 5};
+/* 2 images of 3 channels and 4 x 5 pixels, and volumes of 2 such planes. */
+static const int64_t sizes[4] = {2, 3, 4, 5}, volumes[5] = {2, 3, 2, 4, 5};
 
-static bool is_inside(int64_t h, int64_t w, int border) {
-  return h >= border && h < border + sizes[2] && w >= border && w < border + sizes[3];
+/* Whether place `at` of memory is an element of a tensor of channel-last images with zeros around;
+ * counts down from the last dimension. */
+static bool is_inside(int rank, const int64_t *dims, int border, int64_t at) {
+  bool inside = true;
+  at /= dims[1];
+  for (int d = rank - 1; d >= 2; d--) {
+    const int64_t whole = dims[d] + 2 * border, place = at % whole;
+    inside &= place >= border && place < border + dims[d];
+    at /= whole;
+  }
+  return inside;
 }
 
 /* Memory that was somebody else's has zeros around the elements, and the elements are where the
  * tensor has them. */
+static void check_zeros(kiln_env *env, int rank, const int64_t *dims, int border) {
+  int64_t strides[5], count = dims[0] * dims[1], elements = 1, seen = 0;
+  kiln_tensor *t;
+  kiln_physical_strides((kiln_physical)(KILN_PHYSICAL_CHANNELS_LAST + border), rank, dims, strides);
+  assert_ok(kiln_border_create(env->mem, NULL, KILN_DTYPE_F32, rank, dims, strides, border, &t));
+  assert_true(kiln_border_is_around(t, border));
+  assert_false(kiln_border_is_around(t, 3 - border));
+  for (int d = 2; d < rank; d++) count *= dims[d] + 2 * border;
+  for (int d = 0; d < rank; d++) elements *= dims[d];
+  float *all = kiln_border_begin(t);
+  for (int64_t i = 0; i < count; i++)
+    if (!is_inside(rank, dims, border, i)) assert_float_equal(all[i], 0, 0);
+  for (int64_t i = 0; i < elements; i++) {
+    int64_t at = 0, left = i;
+    for (int d = rank - 1; d >= 0; d--) {
+      at += left % dims[d] * strides[d];
+      left /= dims[d];
+    }
+    const int64_t place = (float *)kiln_tensor_data(t) + at - all;
+    seen += is_inside(rank, dims, border, place);
+  }
+  assert_int_equal(seen, elements);
+  kiln_tensor_release(t);
+}
 static void test_zeros(void **state) {
   (void)state;
   kiln_env *env;
   assert_ok(kiln_env_create(NULL, &env));
   for (int border = 1; border <= 2; border++) {
-    const int64_t height = sizes[2] + 2 * border, width = sizes[3] + 2 * border;
-    int64_t strides[4];
-    kiln_tensor *t;
-    kiln_physical_strides((kiln_physical)(KILN_PHYSICAL_CHANNELS_LAST + border), 4, sizes, strides);
-    assert_ok(kiln_border_create(env->mem, NULL, KILN_DTYPE_F32, sizes, strides, border, &t));
-    assert_true(kiln_border_is_around(t, border));
-    assert_false(kiln_border_is_around(t, 3 - border));
-    float *all = kiln_border_begin(t);
-    for (int64_t n = 0; n < sizes[0]; n++)
-      for (int64_t c = 0; c < sizes[1]; c++)
-        for (int64_t h = 0; h < sizes[2]; h++)
-          for (int64_t w = 0; w < sizes[3]; w++)
-            ((float *)kiln_tensor_data(
-                t))[n * strides[0] + c * strides[1] + h * strides[2] + w * strides[3]] = 1;
-    for (int64_t n = 0; n < sizes[0]; n++)
-      for (int64_t h = 0; h < height; h++)
-        for (int64_t w = 0; w < width; w++)
-          for (int64_t c = 0; c < sizes[1]; c++)
-            assert_float_equal(all[((n * height + h) * width + w) * sizes[1] + c],
-                               is_inside(h, w, border), 0);
-    kiln_tensor_release(t);
+    check_zeros(env, 4, sizes, border);
+    check_zeros(env, 5, volumes, border);
   }
   kiln_env_destroy(env);
 }
