@@ -1,5 +1,5 @@
-/* convolution.h: what a pass asks of a convolution by whichever of its names: conv1d, conv2d, conv3d,
- * convolution, _convolution. */
+/* convolution.h: what a pass asks of a convolution by whichever of its names: conv1d, conv2d,
+ * conv3d, convolution, _convolution. */
 #pragma once
 
 #include "ir/ir.h"

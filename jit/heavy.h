@@ -1,5 +1,5 @@
-/* heavy.h: which groups run their contraction in the core's kernels; between groups.c, layouts.c and
- * heavy.c. */
+/* heavy.h: which groups run their contraction in the core's kernels; between groups.c, layouts.c
+ * and heavy.c. */
 #pragma once
 
 #include "codegen/codegen.h"
