@@ -124,6 +124,8 @@ enum {
   KILN_OP_GATHERS = 4096,       /* it reads its first argument at places that the next tensor has */
   KILN_OP_WINDOWS = 8192,   /* its elements are of windows of its first argument, which overlap */
   KILN_OP_FUNCTION = 16384, /* pointwise, and each element takes as long as many products do: exp */
+  KILN_OP_ANY_LAYOUT = 32768, /* its results do not tell how its first argument lies in memory,
+                                 and it is as fast where that has channels last */
 };
 
 typedef enum kiln_op_cost {

@@ -254,6 +254,17 @@ bool kiln__shape_batch_norm_terms(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, mean->dtype, 1, mean->sizes, true) &&
          kiln__shape_give(q, 1, mean->dtype, 1, mean->sizes, true);
 }
+/* [N, C, 1, ..] each, of what it computes in. */
+bool kiln__shape_group_norm_terms(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t sizes[KILN_MAX_RANK];
+  if (!self || self->rank < 2) return false;
+  for (int d = 0; d < self->rank; d++) sizes[d] = d < 2 ? self->sizes[d] : 1;
+  const bool is_half = self->dtype == KILN_DTYPE_F16 || self->dtype == KILN_DTYPE_BF16;
+  const int dtype = is_half ? KILN_DTYPE_F32 : self->dtype;
+  return kiln__shape_give(q, 0, dtype, self->rank, sizes, true) &&
+         kiln__shape_give(q, 1, dtype, self->rank, sizes, true);
+}
 /* gather(self, dim, index): index's sizes. */
 bool kiln__shape_gather(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0), *index = kiln__shape_ranked(q, 2);

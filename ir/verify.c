@@ -256,10 +256,12 @@ static int layout_of(const kiln_ir_value *v) {
   return v->type->detail ? v->type->detail->physical : KILN_PHYSICAL_STRIDED;
 }
 
-/* Layouts stay between groups, and what turns one into another. */
+/* Layouts stay between groups, and what turns one into another, or asks no layout of its first
+ * argument. */
 static kiln_status *verify_layouts(const kiln_node *node) {
   if (kiln_node_is_group(node) || kiln_node_is(node, KILN_OP_contiguous)) return NULL;
-  for (int i = 0; i < node->input_count; i++)
+  const bool any = node->op && (node->op->flags & KILN_OP_ANY_LAYOUT);
+  for (int i = any; i < node->input_count; i++)
     REQUIRE(!layout_of(kiln_node_input(node, i)), node, "input %d has a layout", i);
   for (int i = 0; i < node->output_count; i++)
     REQUIRE(!layout_of(node->outputs[i]), node, "result %d has a layout", i);

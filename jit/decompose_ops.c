@@ -1,12 +1,21 @@
-/* decompose_ops.c: pass `decompose_ops`: the bias of a product is added where the group adds up.
+/* decompose_ops.c: pass `decompose_ops`: the bias of a product is added where the group adds up,
+ * and group norm beside convolutions is taken apart.
  *
  * linear(x, w, b) and addmm(b, x, y) whose result goes into one pointwise operator become a product
  * and an add: the add joins the operator's group, which passes over the result anyway. (PyTorch's
  * DecomposeOps does it to addmm.) Left alone are dtypes narrower than float32, whose sum would be
  * rounded twice, and results that are read more than once or kept: there the product adds the bias
- * for nothing. */
+ * for nothing.
+ *
+ * Group norm is x * scale + shift. Between convolutions, where channels may be last in memory, a
+ * kernel of it would go over all pixels once for each group of channels; the operator
+ * kiln::group_norm_terms finds all their statistics at once, and the product and the sum join the
+ * groups around. */
+#include <string.h>
+
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
+#include "jit/layouts.h"
 
 static bool is_float(const kiln_ir_value *v, int *out_dtype) {
   if (!kiln_type_has_dims(v->type)) return false;
@@ -64,11 +73,77 @@ static bool decompose(kiln_node *n) {
   return true;
 }
 
+/* -- Group norm -- */
+
+static bool has_convolution(const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next)
+    if (n->op && kiln_codegen_convolves(n->op)) return true;
+  return false;
+}
+
+/* Images or volumes of floats that lie row by row, as the result does. */
+static bool is_plain_image(kiln_graph *graph, const kiln_ir_value *v) {
+  int dtype;
+  if (!is_float(v, &dtype) || !kiln__may_lie_last(v->type->detail->rank)) return false;
+  const kiln_tensor_detail *d = v->type->detail;
+  kiln_dim strides[KILN_MAX_RANK];
+  kiln_physical_dims(kiln_type_table_dims(graph->types), KILN_PHYSICAL_STRIDED, d->rank, d->sizes,
+                     strides);
+  return d->has_strides && memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+}
+
+static bool has_dtype_of(const kiln_ir_value *weight, const kiln_ir_value *x) {
+  int dtype, own;
+  return kiln_ir_value_is_none(weight) ||
+         (is_float(x, &dtype) && is_float(weight, &own) && own == dtype);
+}
+
+static kiln_node *insert(kiln_node *before, kiln_op_id id, kiln_ir_value *a, kiln_ir_value *b) {
+  kiln_node *n = kiln_node_create_id(before->graph, id);
+  n->range = before->range;
+  n->scope = before->scope;
+  kiln_node_add_input(n, a);
+  kiln_node_add_input(n, b);
+  kiln_node_insert_before(n, before);
+  return n;
+}
+
+/* input, num_groups, weight, bias, eps, .. */
+static bool take_norm_apart(kiln_node *n) {
+  if (!kiln_node_is(n, KILN_OP_group_norm)) return false;
+  kiln_ir_value *x = kiln_node_input(n, 0);
+  if (!is_plain_image(n->graph, x) || !is_plain_image(n->graph, n->outputs[0]) ||
+      !has_dtype_of(kiln_node_input(n, 2), x) || !has_dtype_of(kiln_node_input(n, 3), x))
+    return false;
+  const kiln_type *tensor = kiln_type_basic(KILN_TYPE_TENSOR);
+  kiln_node *terms = insert(n, KILN_OP_group_norm_terms, x, kiln_node_input(n, 1));
+  for (int i = 2; i < 5; i++) kiln_node_add_input(terms, kiln_node_input(n, i));
+  kiln_ir_value *scale = kiln_node_add_output(terms, tensor);
+  kiln_ir_value *shift = kiln_node_add_output(terms, tensor);
+  (void)kiln_shape_infer(n->graph, terms);
+  kiln_ir_value *product =
+      kiln_node_add_output(insert(n, KILN_OP_mul_Tensor, x, scale), n->outputs[0]->type);
+  kiln_ir_value *one = kiln_insert_constant_before(n, kiln_int(1), kiln_type_basic(KILN_TYPE_INT));
+  kiln_node *add = insert(n, KILN_OP_add_Tensor, product, shift);
+  kiln_node_add_input(add, one);
+  kiln_ir_value_replace_uses(n->outputs[0], kiln_node_add_output(add, n->outputs[0]->type));
+  kiln_node_destroy(n);
+  return true;
+}
+
+/* Where no kernel convolves, statistics are best found by the kernel that reads them. */
+static bool wants_terms(const kiln_pass *pass, const kiln_block *block) {
+  const kiln_flags *flags = &pass->env->flags;
+  return flags->layouts && !flags->exact && flags->codegen == (int)KILN_BACKEND_LLVM &&
+         flags->compat != KILN_COMPAT_TORCH && has_convolution(block);
+}
+
 static void visit_block(kiln_pass *pass, kiln_block *block) {
+  const bool terms = wants_terms(pass, block);
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
-    if (decompose(n)) pass->changed = true;
+    if ((terms && take_norm_apart(n)) || decompose(n)) pass->changed = true;
   }
 }
 

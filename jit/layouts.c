@@ -126,9 +126,16 @@ static bool wants_turned(const planner *p, const kiln_node *group, int input) {
          (!is_image(body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
+/* Groups, and what asks no layout of it. */
+static bool may_see(const planner *p, const kiln_use *use) {
+  const kiln_op *op = use->user->op;
+  return use->user->block == p->block &&
+         (kiln_node_is_group(use->user) ||
+          (op && (op->flags & KILN_OP_ANY_LAYOUT) && use->index == 0));
+}
 static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {
   for (const kiln_use *use = v->uses; use; use = use->next)
-    if (use->user->block != p->block || !kiln_node_is_group(use->user)) return true;
+    if (!may_see(p, use)) return true;
   return false;
 }
 
@@ -262,7 +269,7 @@ kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
 
 /* -- The pass -- */
 
-/* The value lies so from here on; who is no group reads what it was. */
+/* The value lies so from here on; who may not see that reads what it was. */
 static void lay_value(planner *p, kiln_ir_value *v) {
   kiln_node *group = v->node;
   kiln_ir_value *own = kiln_graph_output(kiln_node_graph(group, "Subgraph"), v->index);
@@ -272,8 +279,8 @@ static void lay_value(planner *p, kiln_ir_value *v) {
   own->type = laid_type(p, own->type);
   for (kiln_use *use = v->uses, *next; use; use = next) {
     next = use->next;
-    if (use->user->block == p->block && kiln_node_is_group(use->user)) {
-      lay_input(p, use->user, use->index);
+    if (may_see(p, use)) {
+      if (kiln_node_is_group(use->user)) lay_input(p, use->user, use->index);
       continue;
     }
     if (!rows) rows = turn(v, KILN_FORMAT_CONTIGUOUS, type, group, true);

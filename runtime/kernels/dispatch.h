@@ -96,6 +96,10 @@ typedef struct kiln_row_kernels {
   /* Of `rows` rows, at least 1, that lie `apart` elements apart: each place's, as
    * KILN_PW_maximum has it. */
   void (*greatest)(void *out, const void *in, int64_t apart, int64_t rows, int64_t n);
+  /* Of such rows: each place's sum, or, around `means` (else NULL), that of squared differences.
+   * Row i is added to sum i % 4, in order; then (0 + 1) + (2 + 3). */
+  void (*add_rows)(void *out, const void *in, int64_t apart, int64_t rows, int64_t n,
+                   const void *means);
 } kiln_row_kernels;
 
 typedef struct kiln_dispatch {

@@ -1,4 +1,4 @@
-/* batch_norm.c: batch_norm, instance_norm, group_norm.
+/* batch_norm.c: batch_norm, instance_norm, group_norm, and the terms of the first and the last.
  *
  * All are x * scale + shift, with one scale and one shift for each row of an image's positions.
  * Mean and variance follow reduce/reduce.h over the elements in the order (batch, position): the
@@ -24,9 +24,9 @@ static kiln_status *check_channels(const kiln_tensor *t, const char *name, int64
   return KILN_OP_FAIL("%s should contain %lld elements not %lld", name, (long long)channels,
                       (long long)t->numel);
 }
-static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_tensor *weight,
-                               kiln_tensor *bias, double eps) {
-  const int rank = kiln_tensor_rank(input);
+/* The input's sizes, weight and bias. */
+static kiln_status *begin_parameters(kiln__nn *nn, norm *p, const kiln_tensor *input,
+                                     kiln_tensor *weight, kiln_tensor *bias) {
   const int64_t *sizes = kiln_tensor_sizes(input);
   KILN_TRY(kiln__nn_begin(nn, kiln_tensor_dtype(input)));
   KILN_TRY(kiln__nn_check_weight(input, weight));
@@ -34,13 +34,17 @@ static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_t
   p->batch = sizes[0];
   p->channels = sizes[1];
   p->inner = 1;
-  for (int d = 2; d < rank; d++) p->inner *= sizes[d];
+  for (int d = 2; d < kiln_tensor_rank(input); d++) p->inner *= sizes[d];
+  KILN_TRY(kiln__nn_dense(nn, weight, &p->weight));
+  return kiln__nn_dense(nn, bias, &p->bias);
+}
+static kiln_status *begin_norm(kiln__nn *nn, norm *p, kiln_tensor *input, kiln_tensor *weight,
+                               kiln_tensor *bias, double eps) {
+  KILN_TRY(begin_parameters(nn, p, input, weight, bias));
   p->mean = p->var = NULL;
   p->eps = eps;
   KILN_TRY(kiln__nn_dense(nn, input, &p->in));
-  KILN_TRY(kiln__nn_dense(nn, weight, &p->weight));
-  KILN_TRY(kiln__nn_dense(nn, bias, &p->bias));
-  return kiln__nn_new(nn, rank, sizes, &p->result, &p->out);
+  return kiln__nn_new(nn, kiln_tensor_rank(input), kiln_tensor_sizes(input), &p->result, &p->out);
 }
 /* out = in * scale + shift over n elements from `first`. */
 static void affine(const kiln__nn *nn, const norm *p, int64_t first, int64_t n, double scale,
@@ -389,6 +393,16 @@ static kiln_status *check_group_param(const kiln_tensor *input, const kiln_tenso
       "but got %s of shape %s and input of shape %s",
       name, name, kiln__sizes_of(t).text, kiln__sizes_of(input).text);
 }
+/* Mean and scale are rounded, so that x * scale and mean * scale are alike. */
+static terms group_terms(const kiln__nn *nn, const norm *p, int64_t channel, double mean,
+                         double rstd) {
+  double scale = rstd * weight_of(nn, p, channel);
+  if (nn->dtype == KILN_DTYPE_F32) {
+    mean = (float)mean;
+    scale = (float)scale;
+  }
+  return (terms){scale, bias_of(nn, p, channel) - mean * scale};
+}
 static void norm_groups(void *data, int64_t begin, int64_t end, int worker) {
   (void)worker;
   const norm_run *run = data;
@@ -399,13 +413,9 @@ static void norm_groups(void *data, int64_t begin, int64_t end, int worker) {
     double mean, var;
     moments(nn, p->in + (size_t)(g * n) * nn->item, n, &mean, &var);
     const double rstd = 1 / sqrt(var + p->eps);
-    const bool narrow = nn->dtype == KILN_DTYPE_F32;
-    if (narrow) mean = (float)mean;
     for (int64_t k = 0; k < per_group; k++) {
-      const int64_t c = g % run->groups * per_group + k;
-      double scale = rstd * weight_of(nn, p, c);
-      if (narrow) scale = (float)scale; /* then x * scale and mean * scale are rounded alike */
-      affine(nn, p, g * n + k * p->inner, p->inner, scale, bias_of(nn, p, c) - mean * scale);
+      const terms t = group_terms(nn, p, g % run->groups * per_group + k, mean, rstd);
+      affine(nn, p, g * n + k * p->inner, p->inner, t.scale, t.shift);
     }
     if (run->means) kiln__nn_set(nn, run->means, g, mean);
     if (run->vars) kiln__nn_set(nn, run->vars, g, rstd);
@@ -472,4 +482,161 @@ KILN_NN_KERNEL(native_group_norm) {
   KILN_TRY(kiln__nn_give(nn, p.result, dtype, &outs[0]));
   KILN_TRY(kiln__nn_give(nn, mean, dtype, &outs[1]));
   return kiln__nn_give(nn, rstd, dtype, &outs[2]);
+}
+
+/* -- Group norm's terms -- */
+
+/* Where channels are last each image is cut into parts, and these into chunks that stay in the
+ * first cache: of a chunk the channels' means, then the sums of squared differences from these. */
+enum { CHUNK_ITEMS = 1 << 13, PART_ITEMS = 1 << 17 };
+
+/* Pixels that lie `step` elements apart, each with its channels beside each other. */
+typedef struct pixels {
+  const kiln__nn *nn;
+  const char *data;
+  int64_t batch, channels, count, step, image; /* count, image: pixels, elements of an image */
+  int64_t chunk, part, parts;                  /* pixels; parts of an image */
+  double *sums, *squares;                      /* [batch][part][channel] */
+  char *means, *values;                        /* [batch][part][channel]: of a chunk */
+} pixels;
+
+/* False: the input lies otherwise. */
+static bool read_pixels(const kiln__nn *nn, const kiln_tensor *t, pixels *out) {
+  const int rank = kiln_tensor_rank(t);
+  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
+  if (kiln_tensor_dtype(t) != nn->dtype || rank < 3 || strides[1] != 1 || sizes[1] == 1)
+    return false;
+  *out = (pixels){.nn = nn,
+                  .data = kiln_tensor_data(t),
+                  .batch = sizes[0],
+                  .channels = sizes[1],
+                  .count = 1,
+                  .step = strides[rank - 1],
+                  .image = strides[0]};
+  for (int d = rank - 1; d >= 2; d--) {
+    if (sizes[d] != 1 && strides[d] != out->count * out->step) return false;
+    out->count *= sizes[d];
+  }
+  out->chunk = 1 + CHUNK_ITEMS / out->channels;
+  out->part = (1 + PART_ITEMS / out->channels / out->chunk) * out->chunk;
+  out->parts = (out->count + out->part - 1) / out->part;
+  return true;
+}
+
+/* What a chunk of `n` pixels adds: to the sums n * mean, to the sums of squares n * mean^2 and the
+ * squared differences from that mean, which is rounded. */
+static void add_chunk(const pixels *p, const char *from, int64_t n, int64_t at) {
+  const kiln__nn *nn = p->nn;
+  const kiln_dispatch *d = nn->call->dispatch;
+  const kiln_row_kernels *rows = nn->dtype == KILN_DTYPE_F64 ? d->rows_f64 : d->rows_f32;
+  const int64_t item = (int64_t)nn->item;
+  char *means = p->means + at * item, *values = p->values + at * item;
+  rows->add_rows(means, from, p->step, n, p->channels, NULL);
+  for (int64_t c = 0; c < p->channels; c++)
+    kiln__nn_set(nn, means, c, kiln__nn_get(nn, means, c) / (double)n);
+  rows->add_rows(values, from, p->step, n, p->channels, means);
+  for (int64_t c = 0; c < p->channels; c++) {
+    const double mean = kiln__nn_get(nn, means, c);
+    p->sums[at + c] += (double)n * mean;
+    p->squares[at + c] += (double)n * mean * mean + kiln__nn_get(nn, values, c);
+  }
+}
+static void add_parts(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const pixels *p = data;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t first = i % p->parts * p->part, at = i * p->channels;
+    const int64_t last = first + p->part < p->count ? first + p->part : p->count;
+    const char *image = p->data + i / p->parts * p->image * (int64_t)p->nn->item;
+    for (int64_t c = 0; c < p->channels; c++) p->sums[at + c] = p->squares[at + c] = 0;
+    for (int64_t k = first; k < last; k += p->chunk) {
+      const int64_t n = last - k < p->chunk ? last - k : p->chunk;
+      if (kiln_budget_spent(&left, 1 + n * p->channels / 4)) return;
+      add_chunk(p, image + k * p->step * (int64_t)p->nn->item, n, at);
+    }
+  }
+}
+static kiln_status *sum_pixels(kiln__nn *nn, pixels *p) {
+  const int64_t sizes[] = {p->batch, p->parts, p->channels};
+  kiln_tensor *temp;
+  void *sums, *squares;
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_F64, 3, sizes, &temp, &sums));
+  KILN_TRY(kiln__nn_make(nn, KILN_DTYPE_F64, 3, sizes, &temp, &squares));
+  KILN_TRY(kiln__nn_new(nn, 3, sizes, &temp, &p->means));
+  KILN_TRY(kiln__nn_new(nn, 3, sizes, &temp, &p->values));
+  p->sums = sums;
+  p->squares = squares;
+  share(nn, p->batch * p->parts, p->part * p->channels, add_parts, p);
+  return NULL;
+}
+/* Of group `g` of all images: mean and biased variance. */
+static void moments_of_pixels(const pixels *p, int64_t g, int64_t per_group, double *mean,
+                              double *var) {
+  const int64_t groups = p->channels / per_group, first = g % groups * per_group;
+  const double n = (double)(per_group * p->count);
+  double sum = 0, squares = 0;
+  for (int64_t part = 0; part < p->parts; part++) {
+    const int64_t at = (g / groups * p->parts + part) * p->channels + first;
+    for (int64_t c = at; c < at + per_group; c++) {
+      sum += p->sums[c];
+      squares += p->squares[c];
+    }
+  }
+  *mean = sum / n;
+  *var = fmax(squares / n - *mean * *mean, 0);
+}
+
+typedef struct terms_run {
+  const kiln__nn *nn;
+  const norm *p;
+  const pixels *pixels; /* NULL: the input's rows are dense */
+  int64_t groups;
+  char *scales, *shifts;
+} terms_run;
+static void find_terms(void *data, int64_t begin, int64_t end, int worker) {
+  (void)worker;
+  const terms_run *run = data;
+  const kiln__nn *nn = run->nn;
+  const norm *p = run->p;
+  const int64_t per_group = p->channels / run->groups, n = per_group * p->inner;
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t g = begin; g < end && !kiln_budget_spent(&left, 8 + per_group); g++) {
+    double mean, var;
+    if (run->pixels)
+      moments_of_pixels(run->pixels, g, per_group, &mean, &var);
+    else
+      moments(nn, p->in + (size_t)(g * n) * nn->item, n, &mean, &var);
+    for (int64_t k = 0; k < per_group; k++) {
+      const int64_t c = g % run->groups * per_group + k;
+      const terms t = group_terms(nn, p, c, mean, 1 / sqrt(var + p->eps));
+      kiln__nn_set(nn, run->scales, g * per_group + k, t.scale);
+      kiln__nn_set(nn, run->shifts, g * per_group + k, t.shift);
+    }
+  }
+}
+/* input, num_groups, weight, bias, eps */
+KILN_NN_KERNEL(group_norm_terms) {
+  kiln_tensor *input = SELF, *weight = kiln_arg_tensor_opt(args, 2), *scale, *shift;
+  kiln_tensor *bias = kiln_arg_tensor_opt(args, 3);
+  const int rank = kiln_tensor_rank(input);
+  int64_t sizes[KILN_MAX_RANK];
+  norm p = {.eps = kiln_arg_float(args, 4), .inner = 1};
+  terms_run run = {.nn = nn, .p = &p, .groups = kiln_arg_int(args, 1)};
+  pixels last;
+  KILN_TRY(check_groups(input, run.groups, weight, bias));
+  KILN_TRY(begin_parameters(nn, &p, input, weight, bias));
+  for (int d = 0; d < rank; d++) sizes[d] = d < 2 ? kiln_tensor_sizes(input)[d] : 1;
+  KILN_TRY(kiln__nn_new(nn, rank, sizes, &scale, &run.scales));
+  KILN_TRY(kiln__nn_new(nn, rank, sizes, &shift, &run.shifts));
+  if (read_pixels(nn, input, &last)) {
+    run.pixels = &last;
+    KILN_TRY(sum_pixels(nn, &last));
+  } else {
+    KILN_TRY(kiln__nn_dense(nn, input, &p.in));
+  }
+  const int64_t each = run.pixels ? 1 : p.channels / run.groups * p.inner;
+  share(nn, p.batch * run.groups, each, find_terms, &run);
+  KILN_TRY(kiln__nn_give(nn, scale, nn->dtype, &outs[0]));
+  return kiln__nn_give(nn, shift, nn->dtype, &outs[1]);
 }

@@ -54,6 +54,49 @@ static void JOIN(layer_norm)(void *out_row, const void *in_row, int64_t n, const
   if (out_mean) *(T *)out_mean = mean;
   if (out_rstd) *(T *)out_rstd = rstd;
 }
+/* Of one place, or of those of a vector. */
+#define ADD_PLACES(type, load)                              \
+  type sums[4] = {0};                                       \
+  int64_t r = 0;                                            \
+  for (; r + 4 <= rows; r += 4) {                           \
+    for (int k = 0; k < 4; k++) {                           \
+      const type x = load(in + (r + k) * apart + c) - mean; \
+      sums[k] += squares ? x * x : x;                       \
+    }                                                       \
+  }                                                         \
+  for (int k = 0; r + k < rows; k++) {                      \
+    const type x = load(in + (r + k) * apart + c) - mean;   \
+    sums[k] += squares ? x * x : x;                         \
+  }                                                         \
+  const type sum = (sums[0] + sums[1]) + (sums[2] + sums[3])
+#define LOAD_VECTOR(p) (*(const VU *)(p))
+#define LOAD_PLACE(p) (*(p))
+static inline __attribute__((always_inline)) void JOIN(add_places)(T *out, const T *in,
+                                                                   int64_t apart, int64_t rows,
+                                                                   int64_t n, const T *means,
+                                                                   const bool squares) {
+  int64_t c = 0;
+  for (; c + JOIN(LANES) <= n; c += JOIN(LANES)) {
+    const V mean = squares ? (V)LOAD_VECTOR(means + c) : (V){0};
+    ADD_PLACES(V, LOAD_VECTOR);
+    *(VU *)(out + c) = sum;
+  }
+  for (; c < n; c++) {
+    const T mean = squares ? means[c] : 0;
+    ADD_PLACES(T, LOAD_PLACE);
+    out[c] = sum;
+  }
+}
+#undef ADD_PLACES
+#undef LOAD_VECTOR
+#undef LOAD_PLACE
+static void JOIN(add_rows)(void *out, const void *in, int64_t apart, int64_t rows, int64_t n,
+                           const void *means) {
+  if (means)
+    JOIN(add_places)(out, in, apart, rows, n, means, true);
+  else
+    JOIN(add_places)(out, in, apart, rows, n, NULL, false);
+}
 static void JOIN(scale_shift)(void *out_row, const void *in_row, int64_t n, double scale,
                               double shift) {
   T *out = out_row;
@@ -89,5 +132,6 @@ const kiln_row_kernels KILN_ISA_CAT4(kiln__rows_, TAG, _, KILN_KERNEL_ISA) = {
     .softmax = JOIN(softmax),
     .log_softmax = JOIN(log_softmax),
     .layer_norm = JOIN(layer_norm),
+    .add_rows = JOIN(add_rows),
     .scale_shift = JOIN(scale_shift),
     .greatest = JOIN(greatest)};
