@@ -1,5 +1,5 @@
 /* guard_ranks.c: pass `guard_ranks`: one check of the inputs' ranks and dtypes in front of a graph,
- * where they decide branches:
+ * where they decide branches, or how often loops run:
  *
  *   y = If(x.dim() == 4): conv2d(x) else: conv1d(x)
  *
@@ -8,6 +8,9 @@
  * alone, and a fallback has the graph as it was:
  *
  *   If(TypeCheck(x: Float(*, *, *, *))): y = conv2d(x) else: FallbackGraph(x)
+ *
+ * [2.0 for _ in range(x.dim() - 2)], what to resize an image by, is a loop of a known number of
+ * steps behind the check: later passes make a constant of it.
  *
  * What is known is what shape functions find from the ranks of inputs and of attributes, of values
  * that nobody writes; no claim of the profile counts but those that the check asks. Sizes are the
@@ -20,6 +23,11 @@ typedef struct decided {
   int side;
 } decided;
 
+typedef struct counted {
+  kiln_node *loop;
+  int64_t trips;
+} counted;
+
 enum { MAX_CHECKS = 256 };
 
 typedef struct ranker {
@@ -30,6 +38,7 @@ typedef struct ranker {
   kiln_guard_checks sources; /* inputs, and attributes that are read */
   bool reads_attributes;     /* nothing writes them */
   KILN_VEC(decided) decided;
+  KILN_VEC(counted) counted;
 } ranker;
 
 /* -- Whether there is something to decide -- */
@@ -43,9 +52,15 @@ static bool is_choice(const kiln_node *n) {
          !kiln_node_is_type_check(kiln_node_input(n, 0)->node);
 }
 
+/* A loop that computes more than numbers, which a region knows. */
+static bool is_count(const kiln_node *n) {
+  return kiln_node_is(n, KILN_OP_prim_Loop) && kiln_loop_is_counted(n) &&
+         !kiln_ir_value_constant(kiln_node_input(n, 0)) && !kiln_numbers_is_count(n);
+}
+
 static bool has_choice(const kiln_block *block) {
   for (const kiln_node *n = block->first; n; n = n->next) {
-    if (is_choice(n)) return true;
+    if (is_choice(n) || is_count(n)) return true;
     for (int b = 0; b < n->block_count; b++)
       if (has_choice(n->blocks[b])) return true;
   }
@@ -153,6 +168,9 @@ static void learn_block(ranker *r, kiln_block *block) {
     if (kiln_node_is(n, KILN_OP_prim_If)) {
       learn_branch(r, n);
     } else if (n->block_count > 0) {
+      counted c = {.loop = n};
+      if (is_count(n) && kiln_numbers_find(&r->numbers, kiln_node_input(n, 0), &c.trips))
+        kiln_vec_push(r->pass->scratch, &r->counted, c);
       for (int b = 0; b < n->block_count; b++) learn_block(r, n->blocks[b]);
     } else if (!kiln_node_is(n, KILN_OP_prim_Constant)) {
       learn_node(r, n);
@@ -178,6 +196,7 @@ static void find_inputs(ranker *r, kiln_guard_checks *checks) {
   slice s = {.ranker = r, .seen = kiln_map_in(r->pass->scratch)};
   for (int i = 0; i < r->decided.count; i++)
     want(&s, kiln_node_input(r->decided.data[i].branch, 0));
+  for (int i = 0; i < r->counted.count; i++) want(&s, kiln_node_input(r->counted.data[i].loop, 0));
   while (s.work.count > 0) {
     const kiln_node *n = kiln_vec_pop(&s.work)->node;
     for (int i = 0; i < n->input_count; i++) want(&s, kiln_node_input(n, i));
@@ -241,7 +260,9 @@ static void put_behind(const ranker *r, const kiln_guard_checks *checks, kiln_no
   kiln_graph *graph = r->pass->graph;
   kiln_node *check = kiln_node_create_id(graph, KILN_OP_prim_TypeCheck);
   kiln_node *branch = kiln_node_create_id(graph, KILN_OP_prim_If);
-  check->range = branch->range = fallback->range = r->decided.data[0].branch->range;
+  const kiln_node *first =
+      r->decided.count > 0 ? r->decided.data[0].branch : r->counted.data[0].loop;
+  check->range = branch->range = fallback->range = first->range;
   kiln_node_set_types(check, "types", checks->types.data, checks->types.count);
   kiln_node_set_int(check, KILN_ATTR_RANKS, 1);
   kiln_block *hit = kiln_node_add_block(branch), *miss = kiln_node_add_block(branch);
@@ -274,7 +295,7 @@ static void put_behind(const ranker *r, const kiln_guard_checks *checks, kiln_no
 static bool is_worth(const ranker *r) {
   for (int i = 0; i < r->decided.count; i++)
     if (is_choice(r->decided.data[i].branch)) return true;
-  return false;
+  return r->counted.count > 0;
 }
 
 kiln_status *kiln_pass_guard_ranks(kiln_pass *pass) {
@@ -297,6 +318,12 @@ kiln_status *kiln_pass_guard_ranks(kiln_pass *pass) {
   restore(&r);
   if (!fallback) return NULL;
   put_behind(&r, &checks, fallback);
+  for (int i = 0; i < r.counted.count; i++) {
+    kiln_node *loop = r.counted.data[i].loop;
+    kiln_node_set_input(loop, 0,
+                        kiln_insert_constant_before(loop, kiln_int(r.counted.data[i].trips),
+                                                    kiln_type_basic(KILN_TYPE_INT)));
+  }
   for (int i = r.decided.count - 1; i >= 0; i--)
     (void)kiln_branch_splice(r.decided.data[i].branch, r.decided.data[i].side);
   kiln_pass_forget_alias(pass);

@@ -30,16 +30,6 @@ enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
 /* `mark` of nodes; and how often each has led to a group that was refused. */
 enum { IS_EFFECT = 1, IS_WRITE = 2, REFUSED = 4, MOST_REFUSED = 8 };
 
-bool kiln_guards_is_checked(const kiln_block *block) {
-  const kiln_node *owner = block->owner;
-  if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
-  return kiln_node_is_type_check(kiln_node_input(owner, 0)->node);
-}
-bool kiln_guards_is_hit(const kiln_block *block) {
-  return kiln_guards_is_checked(block) &&
-         !kiln_node_attr(kiln_node_input(block->owner, 0)->node, KILN_ATTR_RANKS);
-}
-
 /* -- Claims -- */
 
 typedef struct guarder {
@@ -73,24 +63,11 @@ static void set_aside(guarder *g, kiln_block *block) {
 
 /* -- Effects -- */
 
-/* Dropout that is told not to train is no random number, and attention that drops nothing. */
-static bool is_random(const kiln_node *n) {
-  if (kiln_node_is(n, KILN_OP_dropout)) {
-    const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(n, 2));
-    return !train || train->tag != KILN_TAG_BOOL || train->u.b;
-  }
-  if (kiln_node_is(n, KILN_OP_scaled_dot_product_attention)) {
-    const kiln_ivalue *p = kiln_ir_value_constant(kiln_node_input(n, 4));
-    return !p || p->tag != KILN_TAG_FLOAT || p->u.f != 0;
-  }
-  return kiln_node_is_nondeterministic(n);
-}
-
 /* Before anything is changed, since the analysis knows only the nodes that it saw. */
 static void mark_effects(const kiln_alias *alias, kiln_block *block) {
   for (kiln_node *n = block->first; n; n = n->next) {
     const bool writes = !n->op || kiln_alias_node_writes(alias, n);
-    const bool effect = writes || kiln_node_has_side_effects(n) || is_random(n);
+    const bool effect = writes || kiln_node_has_side_effects(n) || kiln__region_is_random(n);
     n->mark = (effect ? IS_EFFECT : 0) | (writes ? IS_WRITE : 0);
     for (int b = 0; b < n->block_count; b++) mark_effects(alias, n->blocks[b]);
   }
@@ -164,7 +141,7 @@ static int compare_places(const void *a, const void *b) {
 }
 
 static bool can_be_part(const kiln_node *n) {
-  return n->block_count == 0 && !kiln_node_graph(n, "Subgraph");
+  return (n->block_count == 0 && !kiln_node_graph(n, "Subgraph")) || kiln_numbers_is_count(n);
 }
 
 /* What leads from the region to the group, in order; false: it holds what cannot be a part. */
@@ -462,24 +439,65 @@ static bool is_ready_for(finder *f, const kiln_node *n) {
   return true;
 }
 
+/* Whether a node of the block, or of a block in it, stands in `check` or behind it. */
+static bool is_behind(const kiln_node *n, const kiln_node *check) {
+  while (n && n->block != check->block) n = n->block->owner;
+  return n && !kiln_node_is_before(n, check);
+}
+/* Whether a node behind the last group gives a number that nothing in front of the check asks for
+ * but what was taken for it. */
+static bool is_asked_for(const finder *f, const kiln_node *n, const kiln_node *check) {
+  const bool is_question =
+      kiln__region_can_ask(n) && n->output_count == 1 &&
+      (n->outputs[0]->type->kind == KILN_TYPE_INT || n->outputs[0]->type->kind == KILN_TYPE_BOOL) &&
+      !kiln_node_is(n, KILN_OP_prim_Constant) && !kiln_node_is(n, KILN_OP_prim_GetAttr);
+  if (!is_question || n->block != f->region.last->block ||
+      !kiln_node_is_before(f->region.last, n) || kiln_map_find_ptr(&f->made, n->outputs[0]))
+    return false;
+  for (const kiln_use *use = n->outputs[0]->uses; use; use = use->next)
+    if (!is_behind(use->user, check) && !kiln_map_find_ptr(&f->parts, use->user)) return false;
+  return true;
+}
+/* Questions about what was there before the region: if x.dim() < 2: raise. */
+static void take_questions(finder *f, const kiln_node *n, const kiln_node *check,
+                           kiln_node_vec *taken) {
+  for (int b = 0; b < n->block_count; b++)
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next)
+      take_questions(f, m, check, taken);
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_node *maker = kiln_node_input(n, i)->node;
+    if (kiln_map_find_ptr(&f->parts, maker) || !is_asked_for(f, maker, check)) continue;
+    note_part(f, maker);
+    kiln_vec_push(f->region.pass->scratch, taken, maker);
+    take_questions(f, maker, check, taken);
+  }
+}
+
 /* Takes a check, and what leads to it, behind the last group: it is no effect there. */
 static bool take_check(finder *f, kiln_node *check) {
   const knowledge before = known_now(f);
-  kiln_node_vec taken = {0};
+  kiln_node_vec taken = {0}, all = {0};
   bool good = kiln_node_is(check, KILN_OP_prim_If) && take_between(f, check, &taken);
-  for (int i = 0; good && i < taken.count; i++) {
-    prove(f, taken.data[i]);
-    good = is_ready_for(f, taken.data[i]);
-    note_part(f, taken.data[i]);
+  if (good) take_questions(f, check, check, &all);
+  for (int i = 0; i < all.count; i++) check_operands(f, all.data[i]);
+  for (int i = 0; i < taken.count; i++) kiln_vec_push(f->region.pass->scratch, &all, taken.data[i]);
+  if (all.count) qsort(all.data, (size_t)all.count, sizeof *all.data, compare_places);
+  for (int i = 0; good && i < all.count; i++) {
+    prove(f, all.data[i]);
+    good = is_ready_for(f, all.data[i]);
+    note_part(f, all.data[i]);
   }
   good = good && is_decided(f, check) && is_ready_for(f, check) && has_room(&f->region.checks);
   if (!good) {
-    for (int i = 0; i < taken.count; i++) (void)kiln_map_remove_ptr(&f->parts, taken.data[i]);
+    for (int i = 0; i < all.count; i++) (void)kiln_map_remove_ptr(&f->parts, all.data[i]);
     give_back(f, &taken);
     go_back(f, before);
     return false;
   }
-  for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
+  for (int i = 0; i < all.count; i++) {
+    add_part(f, all.data[i]);
+    note_made(f, all.data[i]); /* of questions */
+  }
   add_part(f, check);
   return true;
 }
@@ -494,29 +512,6 @@ static void pass_by(finder *f, kiln_node *n) {
   note_made(f, n);
   kiln_vec_push(f->region.pass->scratch, &f->read, n);
   kiln_map_set_ptr(&f->between, n, n);
-}
-
-/* What may stand between a check and the region that it is moved into: nothing that can fail. */
-static bool can_be_asked_before(const kiln_node *n) {
-  if (!n->op) return false;
-  switch ((kiln_op_id)n->op->id) {
-    case KILN_OP_prim_If: return n->output_count == 0;
-    case KILN_OP_prim_Constant:
-    case KILN_OP_prim_GetAttr:
-    case KILN_OP_dim:
-    case KILN_OP_size_int: /* which can: it is taken, or keeps what stands before it there */
-    case KILN_OP_prim_dtype:
-    case KILN_OP_prim_is_cpu:
-    case KILN_OP_prim_is_cuda:
-    case KILN_OP___not__:
-    case KILN_OP_eq_int:
-    case KILN_OP_ne_int:
-    case KILN_OP_lt_int:
-    case KILN_OP_le_int:
-    case KILN_OP_gt_int:
-    case KILN_OP_ge_int: return true;
-    default: return false;
-  }
 }
 
 /* Takes the checks before the first group, from the last one back to one that is not decided, or
@@ -654,8 +649,8 @@ static void guard_block(guarder *g, kiln_block *block) {
     if (n->mark & IS_WRITE) write = n;
     if (!kiln_node_is_group(n)) {
       pass_by(&f, n);
-      if (!can_be_asked_before(n)) before.count = 0;
-      if (!alone && can_be_asked_before(n)) kiln_vec_push(pass->scratch, &before, n);
+      if (!kiln__region_can_ask(n)) before.count = 0;
+      if (!alone && kiln__region_can_ask(n)) kiln_vec_push(pass->scratch, &before, n);
       continue;
     }
     if (f.region.pass && (f.effect || !extend_region(&f, n))) {

@@ -1,5 +1,5 @@
-/* region.h: between guard_regions.c (what belongs to a region, and why) and region_build.c (putting
- * it into the graph); for guards/ alone. */
+/* region.h: between guard_regions.c (what belongs to a region, and why), region_nodes.c (what may)
+ * and region_build.c (putting it into the graph); for guards/ alone. */
 #pragma once
 
 #include "guards/guards.h"
@@ -45,6 +45,12 @@ bool kiln__symbols_relate(kiln_symbols *s, kiln_arena *scratch, const kiln_map *
  * adds [s0] to [3], and s0 is 3 now. Types that were found are added to `found` then. */
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs, kiln_type_vec *found);
+
+/* Whether it draws random numbers: dropout that is told not to train does not, and attention that
+ * drops nothing. */
+bool kiln__region_is_random(const kiln_node *n);
+/* Whether it may stand between a check and the region that this is moved into: it cannot fail. */
+bool kiln__region_can_ask(const kiln_node *n);
 
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {

@@ -185,6 +185,13 @@ static void settle_sizes(kiln_pass *pass, kiln_node *group) {
   }
 }
 
+/* A check that the guard decides takes the side that has nothing to do, whatever led to it. */
+static void settle_check(builder *b, kiln_node *n) {
+  const kiln_ivalue side = kiln_bool(!n->blocks[0]->first);
+  kiln_node_set_input(
+      n, 0, kiln_append_constant(b->branch->blocks[0], side, kiln_type_basic(KILN_TYPE_BOOL)));
+}
+
 static void move_in(builder *b, kiln_node *n) {
   kiln_node_detach(n);
   for (int i = 0; i < n->input_count; i++) {
@@ -254,6 +261,8 @@ void kiln__region_build(kiln_region *region) {
   kiln_node_insert_before(b.branch, region->last);
   move_behind(region, b.branch);
   for (int i = 0; i < region->parts.count; i++) {
+    const bool is_check = kiln_node_is(region->parts.data[i], KILN_OP_prim_If);
+    if (is_check) settle_check(&b, region->parts.data[i]);
     move_in(&b, region->parts.data[i]);
     if (!kiln_node_is_group(region->parts.data[i])) continue;
     say_orders(&b, region->parts.data[i]);

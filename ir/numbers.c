@@ -3,7 +3,7 @@
  * s0, and x.size(1) // 4 is 16. */
 #include "ir/pass.h"
 
-enum { MAX_STEPS = 64 }; /* nodes that one question leads to */
+enum { MAX_STEPS = 64, MAX_TRIPS = 64 }; /* nodes that one question leads to; steps of a loop */
 
 void kiln_numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch) {
   *n = (kiln_numbers){.graph = graph, .scratch = scratch};
@@ -167,7 +167,45 @@ static void learn(kiln_numbers *n, kiln_ir_value *v, kiln_sum sum) {
   kiln_vec_push(n->scratch, &n->values, v);
 }
 
+static bool tells_number(const kiln_node *node) {
+  if (kiln_node_is(node, KILN_OP_prim_Constant)) return true;
+  return node->op && node->op->schema && node->output_count == 1 &&
+         is_number(node->outputs[0]->type) &&
+         (node->op->cost == KILN_COST_metadata || node->op->cost == KILN_COST_free);
+}
+bool kiln_numbers_is_count(const kiln_node *node) {
+  if (!kiln_node_is(node, KILN_OP_prim_Loop) || !kiln_loop_is_counted(node)) return false;
+  for (int i = 0; i < node->output_count; i++)
+    if (!is_number(node->outputs[i]->type)) return false;
+  for (const kiln_node *m = node->blocks[0]->first; m; m = m->next)
+    if (!tells_number(m)) return false;
+  return true;
+}
+
+/* for i in range(len(sizes) - 2): p *= sizes[i + 2]. Step by step; what is known in one is
+ * forgotten in the next. */
+static void learn_count(kiln_numbers *n, const kiln_node *loop) {
+  const kiln_block *body = loop->blocks[0];
+  const int count = loop->output_count, before = n->values.count;
+  kiln_sum *carried = KILN_NEW_ARRAY(n->scratch, kiln_sum, count + 1);
+  int64_t trips;
+  if (!kiln_numbers_find(n, kiln_node_input(loop, 0), &trips) || trips > MAX_TRIPS) return;
+  for (int i = 0; i < count; i++) carried[i] = sum_of(n, kiln_node_input(loop, 2 + i));
+  for (int64_t trip = 0; trip < trips; trip++) {
+    learn(n, kiln_block_input(body, 0), kiln_sum_number(trip));
+    for (int i = 0; i < count; i++) learn(n, kiln_block_input(body, 1 + i), carried[i]);
+    for (const kiln_node *m = body->first; m; m = m->next) kiln_numbers_learn(n, m);
+    for (int i = 0; i < count; i++) carried[i] = sum_of(n, kiln_block_output(body, 1 + i));
+    kiln_numbers_go_back(n, before);
+  }
+  for (int i = 0; i < count; i++) learn(n, loop->outputs[i], carried[i]);
+}
+
 void kiln_numbers_learn(kiln_numbers *n, const kiln_node *node) {
+  if (kiln_numbers_is_count(node)) {
+    if (node->output_count > 0 && !sum_of(n, node->outputs[0]).known) learn_count(n, node);
+    return;
+  }
   for (int i = 0; i < node->output_count; i++) {
     kiln_ir_value *v = node->outputs[i];
     if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, of_node(n, node, i));

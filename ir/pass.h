@@ -107,6 +107,8 @@ void kiln_numbers_end(kiln_numbers *n);
 void kiln_numbers_go_back(kiln_numbers *n, int count);
 /* The number, or 0 or 1, that a value is known to be. */
 bool kiln_numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *out);
+/* A loop that computes numbers alone, as often as its first input says. */
+bool kiln_numbers_is_count(const kiln_node *node);
 /* What a node gives, from what is known of its inputs. */
 void kiln_numbers_learn(kiln_numbers *n, const kiln_node *node);
 /* A value that is another one. */

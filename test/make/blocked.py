@@ -24,7 +24,7 @@ class Model(torch.nn.Module):
         self.register_buffer("wide", numbers.as_strided((288, 512), (5, 1)))
         self.register_buffer("tall", numbers.as_strided((512, 272), (1, 3)))
         self.register_buffer("window", numbers.as_strided((264, 600, 1, 1), (11, 1, 1, 1)))
-        self.register_buffer("start", numbers.as_strided((600, 16, 3, 3), (5, 13, 1, 3)))
+        self.register_buffer("start", numbers.as_strided((600, 16, 5, 3), (5, 13, 1, 3)))
         self.register_buffer("back", numbers.as_strided((600, 264, 1, 1), (3, 1, 1, 1)))
         self.register_buffer("bias", torch.randint(-8, 9, (288,)) / 8)
 
@@ -39,7 +39,7 @@ class Model(torch.nn.Module):
         out.append(torch.tanh(y @ self.tall * 0.125))
         out.append(F.linear(row.expand(10, 512), self.wide) * 2)
         out.append(F.linear(rows, self.wide) * 2)
-        z = torch.relu(F.conv2d(image, self.start, padding=1))
+        z = torch.relu(F.conv2d(image, self.start, padding=(2, 1)))
         z = torch.relu(F.conv2d(z, self.window, self.bias[:264]) - 1)
         out.append(F.conv2d(z, self.back)[:, ::8])
         return out

@@ -1,0 +1,46 @@
+/* region_nodes.c: what a region may make of a node, whatever is known of its inputs. */
+#include "guards/region.h"
+
+bool kiln_guards_is_checked(const kiln_block *block) {
+  const kiln_node *owner = block->owner;
+  if (!owner || !kiln_node_is(owner, KILN_OP_prim_If) || owner->blocks[0] != block) return false;
+  return kiln_node_is_type_check(kiln_node_input(owner, 0)->node);
+}
+bool kiln_guards_is_hit(const kiln_block *block) {
+  return kiln_guards_is_checked(block) &&
+         !kiln_node_attr(kiln_node_input(block->owner, 0)->node, KILN_ATTR_RANKS);
+}
+
+bool kiln__region_is_random(const kiln_node *n) {
+  if (kiln_node_is(n, KILN_OP_dropout)) {
+    const kiln_ivalue *train = kiln_ir_value_constant(kiln_node_input(n, 2));
+    return !train || train->tag != KILN_TAG_BOOL || train->u.b;
+  }
+  if (kiln_node_is(n, KILN_OP_scaled_dot_product_attention)) {
+    const kiln_ivalue *p = kiln_ir_value_constant(kiln_node_input(n, 4));
+    return !p || p->tag != KILN_TAG_FLOAT || p->u.f != 0;
+  }
+  return kiln_node_is_nondeterministic(n);
+}
+
+bool kiln__region_can_ask(const kiln_node *n) {
+  if (!n->op) return false;
+  switch ((kiln_op_id)n->op->id) {
+    case KILN_OP_prim_If: return n->output_count == 0;
+    case KILN_OP_prim_Constant:
+    case KILN_OP_prim_GetAttr:
+    case KILN_OP_dim:
+    case KILN_OP_size_int: /* which can: it is taken, or keeps what stands before it there */
+    case KILN_OP_prim_dtype:
+    case KILN_OP_prim_is_cpu:
+    case KILN_OP_prim_is_cuda:
+    case KILN_OP___not__:
+    case KILN_OP_eq_int:
+    case KILN_OP_ne_int:
+    case KILN_OP_lt_int:
+    case KILN_OP_le_int:
+    case KILN_OP_gt_int:
+    case KILN_OP_ge_int: return true;
+    default: return false;
+  }
+}
