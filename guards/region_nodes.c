@@ -31,10 +31,14 @@ bool kiln__region_can_ask(const kiln_node *n) {
     case KILN_OP_prim_GetAttr:
     case KILN_OP_dim:
     case KILN_OP_size_int: /* which can: it is taken, or keeps what stands before it there */
+    case KILN_OP___contains___int_list:
     case KILN_OP_prim_dtype:
     case KILN_OP_prim_is_cpu:
     case KILN_OP_prim_is_cuda:
     case KILN_OP___not__:
+    case KILN_OP_add_int:
+    case KILN_OP_sub_int:
+    case KILN_OP_mul_int:
     case KILN_OP_eq_int:
     case KILN_OP_ne_int:
     case KILN_OP_lt_int:

@@ -118,11 +118,36 @@ static kiln_sum of_item(const kiln_numbers *n, const kiln_shape_list *list, int6
 /* The ints of the list that the operator takes apart; NULL: nothing is known of it. */
 static const kiln_shape_list *listed(const kiln_numbers *n, kiln_op_id id,
                                      const kiln_ir_value *list) {
-  const bool looks =
-      id == KILN_OP_prim_ListUnpack || id == KILN_OP_len_t || id == KILN_OP___getitem___t;
+  const bool looks = id == KILN_OP_prim_ListUnpack || id == KILN_OP_len_t ||
+                     id == KILN_OP___getitem___t || id == KILN_OP___contains___int_list;
   const bool is_ints =
       list->type->kind == KILN_TYPE_LIST && list->type->elems[0]->kind == KILN_TYPE_INT;
   return looks && is_ints ? kiln_shape_ints_of(n->scratch, list) : NULL;
+}
+
+/* How often range(from, to, step) runs, and what it gives at a step; of steps of numbers. */
+static kiln_sum of_range(const kiln_numbers *n, kiln_op_id id, const kiln_node *node) {
+  const kiln_sum unknown = kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  const kiln_sum a = sum_of(n, kiln_node_input(node, 0)), b = sum_of(n, kiln_node_input(node, 1));
+  int64_t from, to, step;
+  if (id == KILN_OP___derive_index)
+    return kiln_sum_plus(b, kiln_sum_product(dims_of(n), a, sum_of(n, kiln_node_input(node, 2))));
+  if (id != KILN_OP___range_length || !kiln_numbers_find(n, kiln_node_input(node, 0), &from) ||
+      !kiln_numbers_find(n, kiln_node_input(node, 1), &to) ||
+      !kiln_numbers_find(n, kiln_node_input(node, 2), &step) || step != 1)
+    return unknown;
+  return kiln_sum_number(to > from ? to - from : 0);
+}
+
+/* Whether the list has that number. */
+static kiln_sum of_search(const kiln_numbers *n, const kiln_shape_list *list, kiln_sum wanted) {
+  bool is_there = false;
+  for (int i = 0; i < list->count && wanted.known; i++) {
+    const kiln_sum same = are_equal(n, of_item(n, list, i), wanted);
+    if (!same.known) return same;
+    is_there |= same.constant != 0;
+  }
+  return wanted.known ? kiln_sum_number(is_there) : wanted;
 }
 
 static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output) {
@@ -137,11 +162,13 @@ static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output
   if (list && id == KILN_OP_len_t) return kiln_sum_number(list->count);
   if (d && node->input_count == 1) return of_property(id, d);
   if (id == KILN_OP___not__) return is_not(sum_of(n, first));
+  if (node->input_count == 3) return of_range(n, id, node);
   if (node->input_count != 2) return unknown;
   const kiln_sum second = sum_of(n, kiln_node_input(node, 1));
   const bool is_place = second.known && second.count == 0;
   if (id == KILN_OP_size_int)
     return d && d->rank >= 0 && is_place ? of_size(n, d, second.constant) : unknown;
+  if (list && id == KILN_OP___contains___int_list) return of_search(n, list, second);
   if (id == KILN_OP___getitem___t)
     return list && is_place ? of_item(n, list, second.constant) : unknown;
   const kiln_sum a = sum_of(n, first);

@@ -2,7 +2,7 @@
 
 Run from the root of the project: python3 test/make/volumes.py
 Windows of several planes and of one, of one pixel, strided, dilated, grouped and channel by channel,
-with batch norm, residuals and pools between; sizes of which some planes of a window read zeros
+with batch and instance norm, residuals and pools between; sizes of which some planes of a window read zeros
 alone; and the format channels_last_3d, which is told by strides."""
 import json
 import pathlib
@@ -26,6 +26,7 @@ class Model(torch.nn.Module):
         self.a = torch.nn.Conv3d(24, 24, 3, padding=1, bias=False)
         self.a_norm = torch.nn.BatchNorm3d(24)
         self.b = torch.nn.Conv3d(24, 24, 3, padding=1)
+        self.each = torch.nn.InstanceNorm3d(24, affine=True)
         self.plane = torch.nn.Conv3d(24, 32, (1, 3, 3), padding=(0, 1, 1))
         self.line = torch.nn.Conv3d(32, 32, (3, 1, 1), padding=(1, 0, 0))
         self.pixel = torch.nn.Conv3d(32, 16, 1)
@@ -39,7 +40,7 @@ class Model(torch.nn.Module):
     def forward(self, x):
         x = torch.relu(self.stem_norm(self.stem(x)))
         y = torch.relu(self.a_norm(self.a(x)))
-        x = torch.relu(self.b(y) + x)
+        x = torch.relu(self.each(self.b(y)) + x)
         x = torch.relu(self.line(torch.relu(self.plane(x))))
         x = torch.relu(self.depth(torch.relu(self.pixel(x))))
         x = torch.relu(self.grouped(x)) + x
