@@ -428,6 +428,11 @@ static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_ki
     m.number = (const char *)number;
   }
   m.t = to;
+  bool added;
+  if (what == SCATTER_ADD && m.other) {
+    KILN_TRY(kiln__add_expanded(call, to, m.dim, ARG(2), m.other, &added));
+    if (added) return NULL;
+  }
   KILN_TRY(meeting_index(call, ARG(2), "scatter", &m.index));
   kiln_status *status = meet(&m);
   kiln_tensor_release_to(&call->cache, m.index);
@@ -474,114 +479,6 @@ KILN_COMPOSITE(take_along_dim) {
   index = KILN_STEP(r, expand, T(index), kiln__composite_ints(r, rank, wide), B(false));
   return r->status ? NULL : gather(r, t, dim, index);
 }
-
-/* -- Whole slices, written: index_add, index_copy, index_fill -- */
-
-typedef enum slice_write { SLICE_ADD, SLICE_COPY, SLICE_FILL } slice_write;
-/* A number is its own slice. */
-static kiln_status *slice_of(kiln_call *call, kiln_tensor *t, int dim, int64_t i,
-                             kiln_tensor **out) {
-  if (kiln_tensor_rank(t) > 0) return kiln__select(call, t, dim, i, out);
-  *out = kiln_tensor_retain(t);
-  return NULL;
-}
-static kiln_status *check_slices(const kiln_ivalue *args, int dim, slice_write what) {
-  const kiln_tensor *self = SELF, *index = ARG(2);
-  const kiln_tensor *source = args[3].tag == KILN_TAG_TENSOR ? args[3].u.tensor : NULL;
-  const char *name = what == SLICE_ADD    ? "index_add_"
-                     : what == SLICE_COPY ? "index_copy_"
-                                          : "index_fill_";
-  const int rank = kiln_tensor_rank(self), ranks = source ? kiln_tensor_rank(source) : 0;
-  if (kiln_tensor_rank(index) > 1) {
-    return KILN_OP_FAIL("%s(): Index should have dimension 1 or 0 (got %d)", name,
-                        kiln_tensor_rank(index));
-  }
-  if (what == SLICE_FILL) {
-    return ranks == 0 ? NULL
-                      : KILN_OP_FAIL("index_fill_ only supports a 0-dimensional value tensor, but "
-                                     "got tensor with %d dimension(s).",
-                                     ranks);
-  }
-  const int64_t slices = ranks > dim ? kiln_tensor_sizes(source)[dim] : 1;
-  if (index->numel != slices) {
-    return KILN_OP_FAIL("%s(): Number of indices (%lld) should be equal to source.size(dim) (%lld)",
-                        name, (long long)index->numel, (long long)slices);
-  }
-  if (kiln_tensor_dtype(self) != kiln_tensor_dtype(source)) {
-    return KILN_OP_FAIL("%s(): self and source expected to have the same dtype, but got %s and %s",
-                        name, kiln_dtype_ir_name(kiln_tensor_dtype(self)),
-                        kiln_dtype_ir_name(kiln_tensor_dtype(source)));
-  }
-  bool fits = rank == ranks || (rank <= 1 && ranks <= 1); /* a number is a vector of one element */
-  for (int d = 0; fits && rank > 1 && d < rank; d++) {
-    fits = d == dim || kiln_tensor_sizes(self)[d] == kiln_tensor_sizes(source)[d];
-  }
-  if (fits) return NULL;
-  return KILN_OP_FAIL("%s(): source tensor shape must match self tensor shape, excluding the "
-                      "specified dimension. Got self.shape = %s source.shape = %s",
-                      name, kiln__sizes_of(self).text, kiln__sizes_of(source).text);
-}
-/* Part k of `to` gets the value, or slice i of the source. */
-static kiln_status *write_slice(kiln_call *call, const kiln_ivalue *args, slice_write what,
-                                kiln_tensor *part, int dim, int64_t i) {
-  if (what == SLICE_FILL) {
-    return args[3].tag == KILN_TAG_TENSOR ? kiln_pw_copy(call, part, args[3].u.tensor)
-                                          : kiln_pw_fill_fitting(call, part, kiln__number(args[3]));
-  }
-  kiln_tensor *from = NULL;
-  KILN_TRY(slice_of(call, ARG(3), dim, i, &from));
-  kiln_status *status = NULL;
-  if (what == SLICE_COPY) {
-    status = kiln_pw_copy(call, part, from);
-  } else {
-    kiln_pw pw = {.functor = KILN_PW_add_alpha,
-                  .in_count = 2,
-                  .common = kiln_tensor_dtype(part),
-                  .in = {{.tensor = part}, {.tensor = from}}};
-    kiln_ivalue result = kiln_of_tensor(part);
-    status = kiln_pw_param(&pw, 0, kiln__number(args[4]));
-    if (!status) status = kiln_pw_run(call, &pw, &result);
-  }
-  kiln_tensor_release_to(&call->cache, from);
-  return status;
-}
-/* self (in place or a copy), dim, index, source or value */
-static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice_write what,
-                                 kiln_ivalue *out) {
-  kiln_tensor *self = SELF, *to = kiln__dest(out), *index;
-  int dim, rank = kiln_tensor_rank(self);
-  void *unused;
-  KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
-  KILN_TRY(check_slices(args, dim, what));
-  if (!to) {
-    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
-    kiln__give(out, to);
-  }
-  KILN_TRY(kiln_pw_copy(call, to, self));
-  KILN_TRY(kiln__as_index(call, ARG(2), &index));
-  int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
-  kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */
-  const int64_t *at = kiln_tensor_data(index);
-  const int64_t count = what == SLICE_ADD && self->numel == 0 ? 0 : index->numel;
-  const int64_t work = 64 + (size ? to->numel / size : 0);
-  int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t i = 0; i < count && !status && !kiln_budget_spent(&left, work); i++) {
-    int64_t k = at[i] < 0 && what == SLICE_FILL ? at[i] + size : at[i];
-    kiln_tensor *part = NULL;
-    if (k < 0 || k >= size) {
-      status = KILN_OP_FAIL("index out of range in self");
-      break;
-    }
-    status = slice_of(call, to, dim, k, &part);
-    if (!status) status = write_slice(call, args, what, part, dim, i);
-    kiln_tensor_release_to(&call->cache, part);
-  }
-  kiln_tensor_release_to(&call->cache, index);
-  return status;
-}
-KILN_KERNEL(index_add) { return write_slices(call, args, SLICE_ADD, outs); }
-KILN_KERNEL(index_copy) { return write_slices(call, args, SLICE_COPY, outs); }
-KILN_KERNEL(index_fill) { return write_slices(call, args, SLICE_FILL, outs); }
 
 KILN_COMPOSITE(masked_select) {
   kiln_tensor *mask = ARG(1), *result;

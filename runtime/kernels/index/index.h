@@ -29,3 +29,8 @@ void kiln__take_rows(char *to, const char *from, int64_t outer, int64_t n, const
                      int64_t count, size_t block);
 /* A contiguous int64 reading of an index tensor; KILN_OP_ERROR for other kinds. */
 kiln_status *kiln__as_index(kiln_call *call, kiln_tensor *t, kiln_tensor **out) KILN_MUST_USE;
+/* scatter_add where all slices of the index along `dim` say the same (index.expand_as(from)): whole
+ * slices of `from` are added. *out_added false: something lies otherwise or is out of bounds, and
+ * nothing was done. */
+kiln_status *kiln__add_expanded(kiln_call *call, kiln_tensor *to, int dim, kiln_tensor *index,
+                                const kiln_tensor *from, bool *out_added) KILN_MUST_USE;
