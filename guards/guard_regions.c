@@ -90,19 +90,6 @@ typedef struct finder {
   kiln_numbers numbers;
 } finder;
 
-static bool reads_any(const kiln_node *n, const kiln_map *values) {
-  for (int i = 0; i < n->input_count; i++) {
-    if (kiln_map_find_ptr(values, kiln_node_input(n, i))) return true;
-  }
-  for (int b = 0; b < n->block_count; b++) {
-    if (reads_any(n->blocks[b]->ret, values)) return true;
-    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) {
-      if (reads_any(m, values)) return true;
-    }
-  }
-  return false;
-}
-
 static void note_made(finder *f, const kiln_node *n) {
   for (int i = 0; i < n->output_count; i++) {
     kiln_map_set_ptr(&f->made, n->outputs[i], n->outputs[i]);
@@ -508,7 +495,7 @@ static void pass_by(finder *f, kiln_node *n) {
   if (!f->region.pass || f->effect) return;
   if ((n->mark & IS_EFFECT) && take_check(f, n)) return;
   if (n->mark & IS_EFFECT) f->effect = n;
-  if (f->effect || !reads_any(n, &f->made)) return;
+  if (f->effect || !kiln__region_reads_any(n, &f->made)) return;
   kiln_numbers_learn(&f->numbers, n);
   note_made(f, n);
   kiln_vec_push(f->region.pass->scratch, &f->read, n);
@@ -558,6 +545,9 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
   const knowledge nothing = known_now(f);
+  kiln_node_vec copies = {0};
+  kiln__region_copy_weights(g->pass, &g->claims, group, since, &copies);
+  for (int i = 0; i < copies.count; i++) prove(f, copies.data[i]);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
     go_back(f, nothing);
@@ -565,14 +555,17 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
     (void)prove_inputs(f, group);
   }
   take_before(f, before);
+  for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
   add_group(f, group);
 }
 
 /* Whether the group belongs to the region. */
 static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
-  kiln_node_vec taken = {0};
+  kiln_node_vec taken = {0}, copies = {0};
   f->unproven = group;
+  kiln__region_copy_weights(f->region.pass, f->region.claims, group, f->numbers.since, &copies);
+  for (int i = 0; i < copies.count; i++) prove(f, copies.data[i]);
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
@@ -580,6 +573,7 @@ static bool extend_region(finder *f, kiln_node *group) {
     go_back(f, before);
     return false;
   }
+  for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
   for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
   add_group(f, group);
   return true;

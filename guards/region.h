@@ -1,5 +1,5 @@
-/* region.h: between guard_regions.c (what belongs to a region, and why), region_nodes.c (what may)
- * and region_build.c (putting it into the graph); for guards/ alone. */
+/* region.h: between guard_regions.c (what belongs to a region, and why), region_nodes.c (what may),
+ * region_weights.c and region_build.c (putting it into the graph); for guards/ alone. */
 #pragma once
 
 #include "guards/guards.h"
@@ -51,6 +51,13 @@ bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_gra
 bool kiln__region_is_random(const kiln_node *n);
 /* Whether it may stand between a check and the region that this is moved into: it cannot fail. */
 bool kiln__region_can_ask(const kiln_node *n);
+
+/* Whether it, or a node of its blocks, reads one of the values, which the map has. */
+bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values);
+/* Puts copies of the operators that make inputs of the group of weights alone, behind `since` (may
+ * be NULL), in front of it, and lets it read theirs; in order. `claims`: of the profile. */
+void kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
+                               const kiln_node *since, kiln_node_vec *out_copies);
 
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {

@@ -48,3 +48,16 @@ bool kiln__region_can_ask(const kiln_node *n) {
     default: return false;
   }
 }
+
+bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values) {
+  for (int i = 0; i < n->input_count; i++) {
+    if (kiln_map_find_ptr(values, kiln_node_input(n, i))) return true;
+  }
+  for (int b = 0; b < n->block_count; b++) {
+    if (kiln__region_reads_any(n->blocks[b]->ret, values)) return true;
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next) {
+      if (kiln__region_reads_any(m, values)) return true;
+    }
+  }
+  return false;
+}

@@ -142,11 +142,9 @@ static void build_result(kiln_alias *a, const kiln_node *node, int index) {
 /* -- Operators whose schemas tell less than the truth -- */
 
 static void build_exceptions(kiln_alias *a, const kiln_node *node) {
-  const kiln_op_stats stats = node->op->stats;
-  if (stats.mean && stats.training < node->input_count &&
-      !kiln_ir_value_is_bool(kiln_node_input(node, stats.training), false)) {
-    kiln__alias_write(a, node, kiln_node_input(node, stats.mean), false);
-    kiln__alias_write(a, node, kiln_node_input(node, stats.variance), false);
+  if (kiln_node_writes_stats(node)) {
+    kiln__alias_write(a, node, kiln_node_input(node, node->op->stats.mean), false);
+    kiln__alias_write(a, node, kiln_node_input(node, node->op->stats.variance), false);
   }
   if (kiln_op_joins_memory(node->op)) {
     kiln__alias_constrain(a, COPY, kiln_node_input(node, 0), kiln_node_input(node, 1));

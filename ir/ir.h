@@ -254,6 +254,8 @@ const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
  * guard makes of one, or a result that is kept (attribute `kept`: jit/keep_constants.c). */
 bool kiln_ir_value_is_weight(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
+/* Whether a batch norm updates running statistics: it has some, and trains or may. */
+bool kiln_node_writes_stats(const kiln_node *node);
 /* A constant tensor of no dimensions may stand for a number of Python's, which a trace keeps that
  * way (`wrapped=1`); ir/pass/unwrap_numbers.c tells what it matters for. No constant is one by its
  * looks: the reader of an archive says so. Does nothing to other constants. */

@@ -99,6 +99,14 @@ bool kiln_ir_value_is_weight(const kiln_ir_value *value) {
   return value->weight || kiln_node_is(value->node, KILN_OP_prim_GetAttr) ||
          kiln_node_is(value->node, KILN_OP_prim_Constant) || kiln_node_int(value->node, "kept", 0);
 }
+bool kiln_node_writes_stats(const kiln_node *node) {
+  if (!node->op || !node->op->stats.mean) return false;
+  const kiln_op_stats stats = node->op->stats;
+  if (stats.training >= node->input_count) return false;
+  return !kiln_ir_value_is_bool(kiln_node_input(node, stats.training), false) &&
+         (!kiln_ir_value_is_none(kiln_node_input(node, stats.mean)) ||
+          !kiln_ir_value_is_none(kiln_node_input(node, stats.variance)));
+}
 bool kiln_ir_value_is_none(const kiln_ir_value *value) {
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   return constant && constant->tag == KILN_TAG_NONE;

@@ -12,15 +12,8 @@
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/kept.h"
 #include "jit/layouts.h"
-
-/* Views of weights are weights: linear is matmul(x, w.t()) in other words. */
-static bool is_weight(const kiln_ir_value *v) {
-  while (!kiln_ir_value_is_weight(v) && v->node->op && v->node->op->cost == KILN_COST_view &&
-         v->node->input_count > 0)
-    v = kiln_node_input(v->node, 0);
-  return kiln_ir_value_is_weight(v);
-}
 
 /* Multiplications from which a kernel is worth compiling: about a microsecond. */
 enum { WORTH_PRODUCTS = 1 << 14, SYMBOL = 16 /* what one stands for */ };
@@ -77,7 +70,8 @@ static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (!is_weight(kiln_node_input(n, 1)) || kiln__convolution_is_transposed(n)) return false;
+  if (!kiln__is_made_of_weights(kiln_node_input(n, 1)) || kiln__convolution_is_transposed(n))
+    return false;
   const bool last = may_lie_last(f, n);
   if (w->sizes[1] == 1 && !last) return false;
   f->nodes[n->mark - 1].lies_last = last;
@@ -149,7 +143,7 @@ static const kiln_node *second_of(const kiln_node *n) {
 
 static bool has_weight(const kiln_node *n) {
   kiln_factors of;
-  return kiln_codegen_factors(n, &of) && is_weight(of.values[1]);
+  return kiln_codegen_factors(n, &of) && kiln__is_made_of_weights(of.values[1]);
 }
 
 /* The two, if n is the first of them; it comes first. A product with a weight gains more alone. */

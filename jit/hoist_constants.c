@@ -138,7 +138,7 @@ static void find_fixed(hoister *h) {
   int room = KILN_GROUP_MAX_VALUES - h->group->input_count - h->group->output_count;
   for (int i = 0; i < h->group->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(h->group, i), *own = kiln_graph_input(h->body, i);
-    if (!kiln_type_is_tensor(v->type) || !kiln_ir_value_is_weight(v)) continue;
+    if (!kiln_type_is_tensor(v->type) || !kiln__is_made_of_weights(v)) continue;
     kiln_map_set_ptr(&h->fixed, own, own);
     kiln_map_set_ptr(&h->outer, own, v);
   }

@@ -34,8 +34,8 @@ bool kiln__is_keepable(const kiln_node *n) {
                          KILN_OP_STRUCTURES | KILN_OP_QUANTISED | KILN_OP_WRITES;
   const kiln_op *op = n->op;
   if (!op || !op->schema || !op->kernel.body || op->variant != KILN_VARIANT_NONE ||
-      op->id == KILN_OP__CUSTOM || op->flags & never || op->stats.mean || n->block_count ||
-      n->output_count == 0 || n->output_count > KILN_MAX_OUTS)
+      op->id == KILN_OP__CUSTOM || op->flags & never || kiln_node_writes_stats(n) ||
+      n->block_count || n->output_count == 0 || n->output_count > KILN_MAX_OUTS)
     return false;
   if (op->cost == KILN_COST_none || op->cost == KILN_COST_free || op->cost == KILN_COST_metadata)
     return false;
@@ -82,6 +82,25 @@ void kiln__find_seen(kiln_block *block, kiln_map *seen) {
     for (int i = 0; i < n->output_count; i++)
       if (is_seen(n->outputs[i], block, seen)) kiln_map_set_ptr(seen, n->outputs[i], n->outputs[i]);
   }
+}
+
+/* -- What is made of weights -- */
+
+enum { MOST_STEPS = 32 }; /* operators that a value is made by */
+
+static bool is_made(const kiln_ir_value *v, int *steps) {
+  if (kiln_ir_value_is_weight(v)) return true;
+  const kiln_node *n = v->node;
+  if (++*steps > MOST_STEPS || !n->op || (n->op->cost != KILN_COST_view && !kiln__is_keepable(n)))
+    return false;
+  for (int i = 0; i < n->input_count; i++)
+    if (!is_made(kiln_node_input(n, i), steps)) return false;
+  return n->input_count > 0;
+}
+
+bool kiln__is_made_of_weights(const kiln_ir_value *v) {
+  int steps = 0;
+  return is_made(v, &steps);
 }
 
 /* -- The pass -- */

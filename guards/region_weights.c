@@ -1,0 +1,78 @@
+/* region_weights.c: what a group reads that operators make of weights alone, w * g / |w|: a region
+ * has copies of these operators, so that they are computed once (jit/keep_constants.c). The others
+ * go where nobody reads them any more. */
+#include "guards/region.h"
+
+enum { MOST_STEPS = 32 }; /* operators that lead to an input */
+
+/* Whether it may be computed later, where the group stands, or never: it has no effects, and what
+ * it gives nobody writes. */
+static bool is_plain(kiln_pass *pass, const kiln_node *n, const kiln_node *since) {
+  const kiln_op *op = n->op;
+  if (!op || !op->schema || op->variant != KILN_VARIANT_NONE || n->block_count ||
+      !n->output_count || op->flags & (KILN_OP_WRITES | KILN_OP_UNINITIALISED) ||
+      kiln_node_writes_stats(n) || kiln_node_has_side_effects(n) || kiln__region_is_random(n) ||
+      (since && !kiln_node_is_before(since, n)))
+    return false;
+  for (int i = 0; i < n->output_count; i++)
+    if (kiln_alias_has_writers(kiln_pass_alias(pass), n->outputs[i])) return false;
+  return true;
+}
+
+typedef struct makers {
+  kiln_pass *pass;
+  const kiln_block *block;
+  const kiln_node *since;
+  kiln_node_vec nodes; /* that were met */
+  kiln_map met;
+  bool computes; /* some is no view */
+} makers;
+
+/* Whether weights and constants alone lead to it. */
+static bool find_makers(makers *m, kiln_ir_value *v) {
+  kiln_node *n = v->node;
+  if (kiln_ir_value_is_weight(v) || kiln_map_find_ptr(&m->met, n)) return true;
+  if (m->nodes.count == MOST_STEPS || n->block != m->block || !is_plain(m->pass, n, m->since))
+    return false;
+  kiln_map_set_ptr(&m->met, n, n);
+  kiln_vec_push(m->pass->scratch, &m->nodes, n);
+  const bool is_list = kiln_node_is(n, KILN_OP_prim_ListConstruct);
+  m->computes |= !is_list && n->op->cost != KILN_COST_view;
+  for (int i = 0; i < n->input_count; i++)
+    if (!find_makers(m, kiln_node_input(n, i))) return false;
+  return n->input_count > 0;
+}
+
+static kiln_ir_value *copy_of(makers *m, kiln_map *claims, kiln_map *copies, kiln_ir_value *v,
+                              kiln_node *group, kiln_node_vec *out) {
+  kiln_ir_value *known = kiln_map_find_ptr(copies, v);
+  if (known || !kiln_map_find_ptr(&m->met, v->node)) return known ? known : v;
+  kiln_node *n = v->node;
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_ir_value *input = kiln_node_input(n, i);
+    kiln_map_set_ptr(copies, input, copy_of(m, claims, copies, input, group, out));
+  }
+  kiln_node *copy = kiln_node_copy(group->graph, n, copies);
+  kiln_node_insert_before(copy, group);
+  kiln_vec_push(m->pass->scratch, out, copy);
+  for (int i = 0; i < n->output_count; i++) {
+    kiln_ir_value *own = copy->outputs[i];
+    own->type = n->outputs[i]->type;
+    kiln_map_set_ptr(copies, n->outputs[i], own);
+    void *claim = kiln_map_find_ptr(claims, n->outputs[i]);
+    if (claim) kiln_map_set_ptr(claims, own, claim);
+  }
+  return kiln_map_find_ptr(copies, v);
+}
+
+void kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
+                               const kiln_node *since, kiln_node_vec *out_copies) {
+  kiln_map copies = kiln_map_in(pass->scratch);
+  for (int i = 0; i < group->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(group, i);
+    makers m = {.pass = pass, .block = group->block, .since = since};
+    m.met = kiln_map_in(pass->scratch);
+    if (!kiln_type_is_tensor(v->type) || !find_makers(&m, v) || !m.computes) continue;
+    kiln_node_set_input(group, i, copy_of(&m, claims, &copies, v, group, out_copies));
+  }
+}
