@@ -24,9 +24,6 @@
 
 #include "guards/region.h"
 
-/* Terms of dimensions that are no numbers; those of an expression. */
-enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
-
 /* `mark` of nodes; and how often each has led to a group that was refused. */
 enum { IS_EFFECT = 1, IS_WRITE = 2, REFUSED = 4, MOST_REFUSED = 8 };
 
@@ -281,24 +278,6 @@ static void prove(finder *f, kiln_node *n) {
   }
 }
 
-/* About how many steps it takes to work out a dimension. */
-static int cost_of(const kiln_dims *dims, kiln_dim d) {
-  if (kiln_dim_is_number(d) || !kiln_dim_is_known(d)) return 0;
-  return kiln_dim_is_expression(d) ? 1 + kiln_sum_of(dims, d).count : 1;
-}
-
-/* Whether a guard has room for what the checks say of symbols. */
-static bool has_room(const kiln_guard_checks *checks) {
-  int open = 0;
-  for (int i = 0; i < checks->types.count; i++) {
-    const kiln_tensor_detail *d = checks->types.data[i]->detail;
-    for (int k = 0; k < d->rank; k++)
-      open += cost_of(d->dims, d->sizes[k]) + cost_of(d->dims, d->strides[k]);
-  }
-  for (int i = 0; i < checks->order_count; i++) open += 2 * MOST_STEPS;
-  return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
-}
-
 /* Whether what is known of the value is all that a group asks for. */
 static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type *asked) {
   if (!v->type->detail) return false;
@@ -317,7 +296,7 @@ static bool retype(finder *f, kiln_graph *body, const kiln_type *const *types,
     good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
   }
   kiln_dims_listen(dims_of(f), NULL, NULL);
-  return good && has_room(&f->region.checks);
+  return good && kiln__region_has_room(&f->region.checks);
 }
 
 /* Every value that the group's kernel takes for granted. Constants are facts. Of symbols the
@@ -343,14 +322,14 @@ static bool prove_inputs(finder *f, const kiln_node *group) {
     }
     types[i] = v->type;
   }
-  if (!has_room(&f->region.checks)) return false;
+  if (!kiln__region_has_room(&f->region.checks)) return false;
   kiln_symbols *s = f->region.symbols;
   const int orders = f->region.checks.order_count;
   if (!s || retype(f, body, types, &known)) return true;
   kiln_dims_forget(dims_of(f), orders); /* of symbols that may be others soon */
   f->region.checks.order_count = orders;
   if (!kiln__symbols_relate(s, scratch, f->region.claims, &known, &f->region.checks, first) ||
-      !has_room(&f->region.checks))
+      !kiln__region_has_room(&f->region.checks))
     return false;
   for (int i = 0; i < count; i++)
     if (types[i]) types[i] = kiln_node_input(group, i)->type;
@@ -475,7 +454,8 @@ static bool take_check(finder *f, kiln_node *check) {
     prove(f, all.data[i]);
     good = is_ready_for(f, all.data[i]);
   }
-  good = good && is_decided(f, check) && is_ready_for(f, check) && has_room(&f->region.checks);
+  good = good && is_decided(f, check) && is_ready_for(f, check) &&
+         kiln__region_has_room(&f->region.checks);
   if (!good) {
     for (int i = 0; i < all.count; i++) (void)kiln_map_remove_ptr(&f->parts, all.data[i]);
     give_back(f, &taken);
@@ -530,6 +510,27 @@ static void take_before(finder *f, const kiln_node_vec *before) {
   }
 }
 
+/* What makes weights of weights, where the group's types follow from it. */
+static void take_weights(finder *f, kiln_node *group, kiln_node_vec *copies) {
+  const knowledge before = known_now(f);
+  const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  kiln_ir_value **originals =
+      kiln__region_copy_weights(f->region.pass, f->region.claims, group, f->numbers.since, copies);
+  bool good = true;
+  for (int i = 0; i < copies->count; i++) {
+    prove(f, copies->data[i]);
+    note_made(f, copies->data[i]);
+  }
+  for (int i = 0; i < group->input_count; i++)
+    good = good && (!originals[i] ||
+                    is_known_as(f, kiln_node_input(group, i), kiln_graph_input(body, i)->type));
+  if (good) return;
+  for (int i = 0; i < group->input_count; i++)
+    if (originals[i]) kiln_node_set_input(group, i, originals[i]);
+  copies->count = 0;
+  go_back(f, before);
+}
+
 /* `before`: what stands right in front of the group; `since`: the last write there. */
 static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before,
                          const kiln_node *since) {
@@ -544,10 +545,9 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->numbers.block = group->block;
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
-  const knowledge nothing = known_now(f);
   kiln_node_vec copies = {0};
-  kiln__region_copy_weights(g->pass, &g->claims, group, since, &copies);
-  for (int i = 0; i < copies.count; i++) prove(f, copies.data[i]);
+  take_weights(f, group, &copies);
+  const knowledge nothing = known_now(f);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
     go_back(f, nothing);
@@ -564,8 +564,7 @@ static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
   kiln_node_vec taken = {0}, copies = {0};
   f->unproven = group;
-  kiln__region_copy_weights(f->region.pass, f->region.claims, group, f->numbers.since, &copies);
-  for (int i = 0; i < copies.count; i++) prove(f, copies.data[i]);
+  take_weights(f, group, &copies);
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {

@@ -52,12 +52,15 @@ bool kiln__region_is_random(const kiln_node *n);
 /* Whether it may stand between a check and the region that this is moved into: it cannot fail. */
 bool kiln__region_can_ask(const kiln_node *n);
 
+/* Whether a guard has room for what the checks say of symbols. */
+bool kiln__region_has_room(const kiln_guard_checks *checks);
 /* Whether it, or a node of its blocks, reads one of the values, which the map has. */
 bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values);
 /* Puts copies of the operators that make inputs of the group of weights alone, behind `since` (may
- * be NULL), in front of it, and lets it read theirs; in order. `claims`: of the profile. */
-void kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
-                               const kiln_node *since, kiln_node_vec *out_copies);
+ * be NULL), in front of it, and lets it read theirs; in order. What it read before, by input; NULL:
+ * it still does. `claims`: of the profile. */
+kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
+                                          const kiln_node *since, kiln_node_vec *out_copies);
 
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {

@@ -1,5 +1,9 @@
-/* region_nodes.c: what a region may make of a node, whatever is known of its inputs. */
+/* region_nodes.c: what a region may make of a node, whatever is known of its inputs; and how much a
+ * guard may check. */
 #include "guards/region.h"
+
+/* Terms of dimensions that are no numbers; those of an expression. */
+enum { MAX_CHECKS = 1024, MAX_OPEN = 256, MOST_STEPS = KILN_SUM_TERMS };
 
 bool kiln_guards_is_checked(const kiln_block *block) {
   const kiln_node *owner = block->owner;
@@ -60,4 +64,21 @@ bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values) {
     }
   }
   return false;
+}
+
+/* About how many steps it takes to work out a dimension. */
+static int cost_of(const kiln_dims *dims, kiln_dim d) {
+  if (kiln_dim_is_number(d) || !kiln_dim_is_known(d)) return 0;
+  return kiln_dim_is_expression(d) ? 1 + kiln_sum_of(dims, d).count : 1;
+}
+
+bool kiln__region_has_room(const kiln_guard_checks *checks) {
+  int open = 0;
+  for (int i = 0; i < checks->types.count; i++) {
+    const kiln_tensor_detail *d = checks->types.data[i]->detail;
+    for (int k = 0; k < d->rank; k++)
+      open += cost_of(d->dims, d->sizes[k]) + cost_of(d->dims, d->strides[k]);
+  }
+  for (int i = 0; i < checks->order_count; i++) open += 2 * MOST_STEPS;
+  return checks->types.count <= MAX_CHECKS && open <= MAX_OPEN;
 }

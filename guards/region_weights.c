@@ -65,14 +65,18 @@ static kiln_ir_value *copy_of(makers *m, kiln_map *claims, kiln_map *copies, kil
   return kiln_map_find_ptr(copies, v);
 }
 
-void kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
-                               const kiln_node *since, kiln_node_vec *out_copies) {
+kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
+                                          const kiln_node *since, kiln_node_vec *out_copies) {
+  kiln_ir_value **originals =
+      KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, group->input_count + 1);
   kiln_map copies = kiln_map_in(pass->scratch);
   for (int i = 0; i < group->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(group, i);
     makers m = {.pass = pass, .block = group->block, .since = since};
     m.met = kiln_map_in(pass->scratch);
     if (!kiln_type_is_tensor(v->type) || !find_makers(&m, v) || !m.computes) continue;
+    originals[i] = v;
     kiln_node_set_input(group, i, copy_of(&m, claims, &copies, v, group, out_copies));
   }
+  return originals;
 }

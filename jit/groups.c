@@ -256,9 +256,10 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
 }
 
-/* The strides are those of a row-major tensor, of dimensions of one element too. */
+/* It lies as a row-major tensor does, dimensions of one element too. */
 static bool is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
   kiln_dim expected = 1;
+  if (t->physical == KILN_PHYSICAL_ROWS) return true;
   for (int d = t->rank - 1; d >= 0; d--) {
     if (t->strides[d] != expected) return false;
     expected = kiln_dim_product(dims, expected, t->sizes[d]);

@@ -213,6 +213,7 @@ static bool read_rows(const kiln_tensor_detail *t, const int *order, int64_t *ou
 /* Whether it lies row by row without gaps, whatever its symbols are. */
 static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
   kiln_dim expected = 1;
+  if (t->physical == KILN_PHYSICAL_ROWS) return true;
   for (int d = t->rank - 1; d >= 0; d--) {
     if (t->sizes[d] != 1 && t->strides[d] != expected) return false;
     expected = kiln_dim_product(dims, expected, t->sizes[d]);

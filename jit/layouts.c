@@ -7,10 +7,14 @@
  * they are found together (union-find), and get channels last where what convolutions gain is more
  * than what it costs to turn those round which others see.
  *
- * Some of these have zeros around them in memory (borders.c). Strides of types stay PyTorch's. What
- * leaves goes through aten::contiguous, which is also how a value comes in, but for the image of a
- * convolution, of which its kernel reads a copy anyway, if it is not one of Winograd's. The
- * verifier refuses a layout anywhere else. */
+ * What lies in another order than its dimensions, as the images of permute(0, 2, 3, 1) do, and what
+ * is computed beside them, lies row by row where groups alone read it and go along its rows:
+ * layer_norm over channels of which PyTorch has each in another page.
+ *
+ * Some values with channels last have zeros around them in memory (borders.c). Strides of types
+ * stay PyTorch's. What leaves goes through aten::contiguous, which is also how a value comes in,
+ * but for the image of a convolution, of which its kernel reads a copy anyway, if it is not one of
+ * Winograd's. The verifier refuses a layout anywhere else. */
 #include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "jit/fusion.h"
@@ -193,6 +197,11 @@ static kiln_format format_last(const kiln_type *type) {
   return type->detail->rank == 5 ? KILN_FORMAT_CHANNELS_LAST_3D : KILN_FORMAT_CHANNELS_LAST;
 }
 
+static kiln_format format_of(const kiln_ir_value *v) {
+  return v->type->detail->physical == KILN_PHYSICAL_ROWS ? KILN_FORMAT_CONTIGUOUS
+                                                         : format_last(v->type);
+}
+
 /* contiguous(v, format) beside a group. */
 static kiln_ir_value *turn(kiln_ir_value *v, kiln_format format, const kiln_type *type,
                            kiln_node *group, bool behind) {
@@ -208,6 +217,67 @@ static kiln_ir_value *turn(kiln_ir_value *v, kiln_format format, const kiln_type
 static void lay_input(const planner *p, const kiln_node *group, int i) {
   kiln_ir_value *own = kiln_graph_input(kiln_node_graph(group, "Subgraph"), i);
   own->type = laid_type(p, own->type);
+}
+
+/* -- Rows -- */
+
+/* Whether some node goes along rows of the value's sizes: reduces them, or multiplies them. */
+static bool goes_along_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    uint64_t mask;
+    if (!n->op || n->input_count == 0 || kiln_codegen_convolves(n->op)) continue;
+    const bool reduces = kiln_codegen_reduces(n, &mask);
+    if (!reduces && !kiln_codegen_contracts(n->op)) continue;
+    const kiln_type *type = kiln_node_input(n, 0)->type;
+    if (!kiln_type_is_tensor(type) || !kiln_type_has_dims(type)) continue;
+    const kiln_tensor_detail *d = type->detail;
+    if (d->rank > 0 && d->sizes[d->rank - 1] == t->sizes[t->rank - 1] &&
+        (!reduces || mask == UINT64_C(1) << (d->rank - 1)))
+      return true;
+  }
+  return false;
+}
+
+/* Whether its last dimension is not its innermost, and groups alone read it. */
+static bool may_lie_by_rows(const planner *p, const kiln_ir_value *v) {
+  const kiln_tensor_detail *d = v->type->detail;
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type) || d->rank < 2 || d->physical ||
+      !d->has_strides || d->sizes[d->rank - 1] == 1 || d->strides[d->rank - 1] == 1 ||
+      !kiln_dim_is_known(d->strides[d->rank - 1]))
+    return false;
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    if (use->user->block != p->block || !kiln_node_is_group(use->user)) return false;
+  return true;
+}
+
+static bool gains_by_rows(const kiln_ir_value *v) {
+  bool any = goes_along_rows(kiln_node_graph(v->node, "Subgraph"), v->type->detail);
+  for (const kiln_use *use = v->uses; use; use = use->next) {
+    const kiln_graph *body = kiln_node_graph(use->user, "Subgraph");
+    if (is_image(body, use->index)) return false; /* its channels may be neighbours now */
+    any |= goes_along_rows(body, v->type->detail);
+  }
+  return any;
+}
+
+static void lay_by_rows(const planner *p, kiln_ir_value *v) {
+  kiln_tensor_detail d = *v->type->detail;
+  d.physical = KILN_PHYSICAL_ROWS;
+  const kiln_type *type = kiln_type_tensor(p->pass->graph->types, &d);
+  kiln_graph_output(kiln_node_graph(v->node, "Subgraph"), v->index)->type = type;
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index)->type = type;
+  v->type = type;
+}
+
+static void find_rows(planner *p) {
+  for (kiln_node *n = p->block->first; n; n = n->next) {
+    for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
+      if (!may_lie_by_rows(p, n->outputs[i]) || !gains_by_rows(n->outputs[i])) continue;
+      lay_by_rows(p, n->outputs[i]);
+      p->pass->changed = true;
+    }
+  }
 }
 
 /* -- Without layouts -- */
@@ -234,10 +304,27 @@ static kiln_ir_value *append_turned(kiln_graph *graph, kiln_ir_value *v, kiln_fo
   return kiln_node_add_output(n, type);
 }
 
+/* Rows are strides that operators may as well see. */
+static const kiln_type *rows_type(const kiln_graph *graph, const kiln_type *type) {
+  kiln_tensor_detail d = *type->detail;
+  kiln_dim strides[KILN_MAX_RANK];
+  kiln_physical_dims(kiln_type_table_dims(graph->types), KILN_PHYSICAL_ROWS, d.rank, d.sizes,
+                     strides);
+  d.physical = KILN_PHYSICAL_STRIDED;
+  d.strides = strides;
+  return kiln_type_tensor(graph->types, &d);
+}
+
+static bool is_by_rows(const kiln_ir_value *v) {
+  return v->type->detail && v->type->detail->physical == KILN_PHYSICAL_ROWS;
+}
+
 static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
-  kiln_ir_value *own = kiln_graph_add_input(to, NULL, v->type);
+  const kiln_type *type = is_by_rows(v) ? rows_type(to, v->type) : v->type;
+  kiln_ir_value *own = kiln_graph_add_input(to, NULL, type);
   own->weight = kiln_ir_value_is_weight(v);
-  if (has_layout(v)) own = append_turned(to, own, KILN_FORMAT_CONTIGUOUS, plain_type(to, v->type));
+  if (has_layout(v) && !is_by_rows(v))
+    own = append_turned(to, own, KILN_FORMAT_CONTIGUOUS, plain_type(to, v->type));
   kiln_map_set_ptr(copies, v, own);
 }
 
@@ -261,8 +348,7 @@ kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
   for (int i = 0; i < outputs; i++) {
     const kiln_ir_value *v = kiln_graph_output(body, i);
     kiln_ir_value *own = kiln_map_find_ptr(&copies, v);
-    kiln_graph_add_output(
-        to, has_layout(v) ? append_turned(to, own, format_last(v->type), v->type) : own);
+    kiln_graph_add_output(to, has_layout(v) ? append_turned(to, own, format_of(v), v->type) : own);
   }
   return to;
 }
@@ -316,6 +402,7 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
     lay_value(&p, p.all.data[i].value);
     pass->changed = true;
   }
+  find_rows(&p);
   kiln__lay_borders(pass, block);
 }
 

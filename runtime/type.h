@@ -54,11 +54,13 @@ typedef enum kiln_type_kind {
 } kiln_type_kind;
 
 /* How a value lies in memory between groups of an optimised graph, apart from its strides, which
- * are those that PyTorch would give it: STRIDED as they say; CHANNELS_LAST with dimension 1 as the
- * innermost, for dimensions 0, 2, 3 .., 1. Nothing but groups and kiln::to_layout may see another
- * layout than STRIDED. */
+ * are those that PyTorch would give it: STRIDED as they say; ROWS row by row, whatever they say;
+ * CHANNELS_LAST with dimension 1 as the innermost, for dimensions 0, 2, 3 .., 1. Nothing but
+ * groups, what turns one into another and operators of KILN_OP_ANY_LAYOUT may see another layout
+ * than STRIDED. */
 typedef enum kiln_physical {
   KILN_PHYSICAL_STRIDED,
+  KILN_PHYSICAL_ROWS,
   KILN_PHYSICAL_CHANNELS_LAST,
   /* The same, of images in memory that has zeros around them, one pixel wide, or two
      (runtime/border.h). */

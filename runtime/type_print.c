@@ -67,7 +67,7 @@ static bool print_flags(kiln_text *text, const kiln_tensor_detail *d, const char
 }
 
 const char *kiln_physical_name(int physical) {
-  static const char *const names[] = {"strided", "channels_last", "channels_last_border_1",
+  static const char *const names[] = {"strided", "rows", "channels_last", "channels_last_border_1",
                                       "channels_last_border_2"};
   return names[physical];
 }

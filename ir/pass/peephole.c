@@ -97,55 +97,79 @@ static bool literal_int(const kiln_ir_value *v, int64_t *out) {
   kiln_status_destroy(status);
   return !status;
 }
-/* An operand is a number that became a tensor, a literal, or an int: what it is as an int, made
- * where `at` is not NULL; false: it is none of them. */
-static bool int_in(kiln_node *at, kiln_ir_value *operand, kiln_ir_value **out) {
-  int64_t i;
-  *out = operand;
-  if (kiln_node_is(operand->node, KILN_OP_prim_NumToTensor_Scalar)) {
-    *out = kiln_node_input(operand->node, 0);
-  } else if (literal_int(operand, &i)) {
-    if (at) *out = kiln__rule_int(at, i);
-    return true;
-  }
-  return (*out)->type->kind == KILN_TYPE_INT;
-}
 /* Tensors' quotient is cut, ints' is rounded down: the same of a size by a positive number. */
 static bool is_size_cut(const kiln_node *quotient) {
   const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(quotient, 2));
   const kiln_node *number = kiln_node_input(quotient, 0)->node;
-  int64_t by;
   return mode && mode->tag == KILN_TAG_STRING &&
          kiln_str_is(kiln_string_view(mode->u.string), "trunc") &&
          kiln_node_is(number, KILN_OP_prim_NumToTensor_Scalar) &&
-         kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int) &&
-         literal_int(kiln_node_input(quotient, 1), &by) && by > 0;
+         kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int);
 }
-/* What `source` computes with tensors that are numbers, with ints. */
-static kiln_ir_value *int_of_arithmetic(kiln_node *node, const kiln_node *source) {
-  const bool product =
-      kiln_node_is(source, KILN_OP_mul_Tensor) || kiln_node_is(source, KILN_OP_mul_Scalar);
-  if (!product && !(kiln_node_is(source, KILN_OP_div_Tensor_mode) && is_size_cut(source))) {
-    return NULL;
+/* What a trace makes of +, -, *, //, % of ints. */
+static const struct {
+  kiln_op_id of_tensor, of_scalar, of_ints;
+  bool alpha, divides;
+} arithmetic[] = {
+    {KILN_OP_add_Tensor, KILN_OP_add_Scalar, KILN_OP_add_int, true, false},
+    {KILN_OP_sub_Tensor, KILN_OP_sub_Scalar, KILN_OP_sub_int, true, false},
+    {KILN_OP_mul_Tensor, KILN_OP_mul_Scalar, KILN_OP_mul_int, false, false},
+    {KILN_OP_floor_divide, KILN_OP_floor_divide_Scalar, KILN_OP_floordiv_int, false, true},
+    {KILN_OP_div_Tensor_mode, KILN_OP_div_Tensor_mode, KILN_OP_floordiv_int, false, true},
+    {KILN_OP_remainder_Tensor, KILN_OP_remainder_Scalar, KILN_OP_remainder_int, false, true},
+};
+/* The operator of ints; -1: `source` is none of these, or divides by what may not be positive. */
+static int ints_of(const kiln_node *source) {
+  const int count = (int)(sizeof arithmetic / sizeof *arithmetic);
+  int k = 0;
+  while (k < count && !kiln_node_is(source, arithmetic[k].of_tensor) &&
+         !kiln_node_is(source, arithmetic[k].of_scalar))
+    k++;
+  if (k == count || (arithmetic[k].alpha && !is_int(kiln_node_input(source, 2), 1)) ||
+      (kiln_node_is(source, KILN_OP_div_Tensor_mode) && !is_size_cut(source)))
+    return -1;
+  if (arithmetic[k].divides) {
+    const kiln_ir_value *by = kiln_node_input(source, 1);
+    int64_t number;
+    if ((!literal_int(by, &number) && !kiln_ir_value_const_int(by, &number)) || number <= 0)
+      return -1;
   }
-  kiln_ir_value *x = kiln_node_input(source, 0), *y = kiln_node_input(source, 1), *a, *b;
-  if (!int_in(NULL, x, &a) || !int_in(NULL, y, &b)) return NULL;
-  (void)int_in(node, x, &a);
-  (void)int_in(node, y, &b);
-  kiln_node *made =
-      kiln_node_create_id(node->graph, product ? KILN_OP_mul_int : KILN_OP_floordiv_int);
-  made->range = source->range;
+  return (int)arithmetic[k].of_ints;
+}
+
+enum { MOST_NUMBERS = 6 }; /* operators in a row */
+
+/* Whether a tensor, or an int beside it, is a number that became one, a literal, or computed of
+ * such. */
+static bool is_int_of_trace(const kiln_ir_value *v, int depth) {
+  int64_t i;
+  if (v->type->kind == KILN_TYPE_INT || literal_int(v, &i)) return true;
+  if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar))
+    return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT;
+  return depth < MOST_NUMBERS && ints_of(v->node) >= 0 &&
+         is_int_of_trace(kiln_node_input(v->node, 0), depth + 1) &&
+         is_int_of_trace(kiln_node_input(v->node, 1), depth + 1);
+}
+/* That as an int, made in front of a node. */
+static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
+  int64_t i;
+  if (v->type->kind == KILN_TYPE_INT) return v;
+  if (literal_int(v, &i)) return kiln__rule_int(at, i);
+  if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) return kiln_node_input(v->node, 0);
+  kiln_ir_value *a = as_int(at, kiln_node_input(v->node, 0));
+  kiln_ir_value *b = as_int(at, kiln_node_input(v->node, 1));
+  kiln_node *made = kiln_node_create_id(at->graph, (kiln_op_id)ints_of(v->node));
+  made->range = v->node->range;
   kiln_node_add_input(made, a);
   kiln_node_add_input(made, b);
-  kiln_node_insert_before(made, node);
+  kiln_node_insert_before(made, at);
   return kiln_node_add_output(made, kiln_type_basic(KILN_TYPE_INT));
 }
 static kiln_ir_value *item_of_number(const trial *t) {
   const kiln_node *source = kiln__rule_input(t, 0)->node;
-  if (kiln_node_is(t->node, KILN_OP_Int_Tensor)) {
-    kiln_ir_value *computed = int_of_arithmetic(t->node, source);
-    if (computed) return computed;
-  }
+  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) && ints_of(source) >= 0 &&
+      is_int_of_trace(kiln__rule_input(t, 0), 0))
+    return as_int(t->node, kiln__rule_input(t, 0));
   if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
   kiln_ir_value *number = kiln_node_input(source, 0);
   return number->type == kiln_node_output(t->node, 0)->type ? number : NULL;
@@ -317,7 +341,9 @@ static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
     RULE(Int_Tensor, item_of_number,
          "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i / "
          "i: int; j: int | int aten::Int(Tensor aten::mul(Tensor prim::NumToTensor(i), "
-         "Tensor prim::NumToTensor(j))) => int aten::mul(i, j)"),
+         "Tensor prim::NumToTensor(j))) => int aten::mul(i, j) / "
+         "i: int | int aten::Int(Tensor aten::floor_divide(Tensor prim::NumToTensor(i), 8)) => "
+         "int aten::floordiv(i, 8)"),
     RULE(Float_Tensor, item_of_number,
          "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f"),
     RULE(IntImplicit, item_of_number,
