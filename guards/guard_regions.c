@@ -510,10 +510,11 @@ static void take_before(finder *f, const kiln_node_vec *before) {
   }
 }
 
-/* What makes weights of weights, where the group's types follow from it. */
-static void take_weights(finder *f, kiln_node *group, kiln_node_vec *copies) {
-  const knowledge before = known_now(f);
+/* What makes weights of weights, where the group's types follow from it; gives what the group read
+ * before (leave_weights). */
+static kiln_ir_value **take_weights(finder *f, kiln_node *group, kiln_node_vec *copies) {
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
+  const knowledge before = known_now(f);
   kiln_ir_value **originals =
       kiln__region_copy_weights(f->region.pass, f->region.claims, group, f->numbers.since, copies);
   bool good = true;
@@ -521,14 +522,13 @@ static void take_weights(finder *f, kiln_node *group, kiln_node_vec *copies) {
     prove(f, copies->data[i]);
     note_made(f, copies->data[i]);
   }
-  for (int i = 0; i < group->input_count; i++)
-    good = good && (!originals[i] ||
-                    is_known_as(f, kiln_node_input(group, i), kiln_graph_input(body, i)->type));
-  if (good) return;
-  for (int i = 0; i < group->input_count; i++)
-    if (originals[i]) kiln_node_set_input(group, i, originals[i]);
-  copies->count = 0;
+  for (int i = 0; good && i < group->input_count; i++)
+    good =
+        !originals[i] || is_known_as(f, kiln_node_input(group, i), kiln_graph_input(body, i)->type);
+  if (good) return originals;
   go_back(f, before);
+  kiln__region_leave_weights(group, originals, copies);
+  return originals;
 }
 
 /* `before`: what stands right in front of the group; `since`: the last write there. */
@@ -546,7 +546,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
   kiln_node_vec copies = {0};
-  take_weights(f, group, &copies);
+  (void)take_weights(f, group, &copies);
   const knowledge nothing = known_now(f);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
@@ -564,12 +564,13 @@ static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
   kiln_node_vec taken = {0}, copies = {0};
   f->unproven = group;
-  take_weights(f, group, &copies);
+  kiln_ir_value **originals = take_weights(f, group, &copies);
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
     give_back(f, &taken);
     go_back(f, before);
+    kiln__region_leave_weights(group, originals, &copies);
     return false;
   }
   for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);

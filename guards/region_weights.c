@@ -80,3 +80,11 @@ kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kil
   }
   return originals;
 }
+
+void kiln__region_leave_weights(kiln_node *group, kiln_ir_value **originals,
+                                kiln_node_vec *copies) {
+  if (copies->count == 0) return;
+  for (int i = 0; i < group->input_count; i++)
+    if (originals[i]) kiln_node_set_input(group, i, originals[i]);
+  while (copies->count > 0) kiln_node_destroy(kiln_vec_pop(copies));
+}
