@@ -3,6 +3,7 @@
  * operations in the same order, in the same promoted type. */
 #include "codegen/lower_pointwise.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "runtime/half.h"
@@ -494,9 +495,25 @@ KILN__LOWER(where) {
       b = kiln__lower_operand(l, node, 2, map, common);
   return finish(l, SELECT(mask, a, b), common);
 }
+/* Whether an element of the tensor may not fit into the dtype, of which the interpreter complains.
+ * A double that a trace keeps for float32 is known. */
+static bool may_overflow(const kiln_node *node, int i, kiln_dtype dtype) {
+  const kiln_dtype own = kiln__lower_input_dtype(node, i);
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(node, i));
+  double value = 0;
+  if (kiln_dtype_promote(own, dtype) == dtype) return false;
+  if (!c || c->tag != KILN_TAG_TENSOR || c->u.tensor->numel != 1 || own != KILN_DTYPE_F64 ||
+      dtype != KILN_DTYPE_F32)
+    return true;
+  kiln_status *status = kiln_tensor_item_f64(c->u.tensor, &value);
+  kiln_status_destroy(status);
+  return status || (fabs(value) > (double)FLT_MAX && !isinf(value));
+}
 KILN__LOWER(masked_fill) {
   kiln_dtype common = kiln__lower_input_dtype(node, 0);
   if (!kiln_loop_class(common)) return kiln__lower_refuse(l, KILN_REASON_dtype);
+  if (kiln__lower_is_tensor(node, 2) && may_overflow(node, 2, common))
+    return kiln__lower_refuse(l, KILN_REASON_no_complaint);
   int mask = kiln__lower_input(l, node, 1, map, KILN_DTYPE_BOOL);
   int self = kiln__lower_operand(l, node, 0, map, common);
   int value = kiln__lower_is_tensor(node, 2) ? kiln__lower_operand(l, node, 2, map, common)

@@ -42,14 +42,20 @@ static int bias_of(const kiln_node *n) {
   return plain ? 0 : -1;
 }
 
+static bool is_matrix(const kiln_ir_value *v) {
+  return kiln_type_has_dims(v->type) && v->type->detail->rank == 2;
+}
+
 static bool decompose(kiln_node *n) {
   int index = bias_of(n), dtype, bias_dtype;
   if (index < 0 || !feeds_group(n)) return false;
   kiln_ir_value *bias = kiln_node_input(n, index), *result = kiln_node_output(n, 0);
   if (!is_float(result, &dtype) || !is_float(bias, &bias_dtype) || dtype != bias_dtype)
     return false;
-  /* A bias of linear that is no vector broadcasts to rows that are counted through. */
-  if (index == 2 && bias->type->detail->rank != 1) return false;
+  /* A bias of linear that is no vector broadcasts to rows that are counted through; to the number
+   * that a vector of weights gives it is added in place, and that stays a number. */
+  if (index == 2 && (bias->type->detail->rank != 1 || !is_matrix(kiln_node_input(n, 1))))
+    return false;
   kiln_graph *graph = n->graph;
   kiln_node *add = kiln_node_create_id(graph, KILN_OP_add_Tensor);
   kiln_ir_value *sum = kiln_node_add_output(add, result->type);
