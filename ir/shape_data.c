@@ -205,11 +205,14 @@ static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
   kiln_dims_like(q->dims, less, plane);
   return false;
 }
-/* Of images and volumes: one that surely has not its channels last. */
-static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list) {
+/* Of images and volumes of so many dimensions: one that surely has not its channels last. What
+ * stack gets has a dimension less: its rows are others. */
+static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list, int rank) {
   for (int i = 0; i < list->count; i++) {
     const kiln_tensor_detail *t = list->tensors[i];
-    if (!is_skipped(t) && (kiln__shape_is_contiguous(q, t) || is_by_rows(q, t))) return true;
+    if (!is_skipped(t) &&
+        (kiln__shape_is_contiguous(q, t) || (t->rank == rank && is_by_rows(q, t))))
+      return true;
   }
   return false;
 }
@@ -217,7 +220,7 @@ static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list) {
 /* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  const bool plain = (rank != 4 && rank != 5) || any_plain(q, list);
+  const bool plain = (rank != 4 && rank != 5) || any_plain(q, list, rank);
   kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
   return true;
 }

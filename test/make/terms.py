@@ -14,6 +14,8 @@ def sample(x, groups, weight, bias):
     """A line: the terms, or that it raises."""
     args = [text(x), f"i{groups}", text(weight), text(bias), f"f{EPS}"]
     try:
+        if not x.is_floating_point():
+            raise RuntimeError("group norm is of floats")
         n, c = x.shape[:2]
         wide = [t if t is None else t.double() for t in (x, weight, bias)]
         _, mean, rstd = torch.native_group_norm(*wide, n, c, x[0, 0].numel(), groups, EPS)
