@@ -546,7 +546,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
   kiln_node_vec copies = {0};
-  (void)take_weights(f, group, &copies);
+  kiln_ir_value **originals = take_weights(f, group, &copies);
   const knowledge nothing = known_now(f);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
@@ -556,6 +556,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   }
   take_before(f, before);
   for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
+  if (copies.count) kiln__region_drop_weights(group, originals);
   add_group(f, group);
 }
 
@@ -574,6 +575,7 @@ static bool extend_region(finder *f, kiln_node *group) {
     return false;
   }
   for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
+  if (copies.count) kiln__region_drop_weights(group, originals);
   for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
   add_group(f, group);
   return true;

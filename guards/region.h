@@ -62,6 +62,8 @@ bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values);
 kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
                                           const kiln_node *since, kiln_node_vec *out_copies);
 
+/* Removes what nobody reads any more. */
+void kiln__region_drop_weights(const kiln_node *group, kiln_ir_value **originals);
 /* As it was before. */
 void kiln__region_leave_weights(kiln_node *group, kiln_ir_value **originals, kiln_node_vec *copies);
 

@@ -9,6 +9,7 @@ enum { MOST_STEPS = 32 }; /* operators that lead to an input */
  * it gives nobody writes. */
 static bool is_plain(kiln_pass *pass, const kiln_node *n, const kiln_node *since) {
   const kiln_op *op = n->op;
+  if (kiln_node_is(n, KILN_OP_prim_ListConstruct)) return kiln_shape_list_stays(n->outputs[0]);
   if (!op || !op->schema || op->variant != KILN_VARIANT_NONE || n->block_count ||
       !n->output_count || op->flags & (KILN_OP_WRITES | KILN_OP_UNINITIALISED) ||
       kiln_node_writes_stats(n) || kiln_node_has_side_effects(n) || kiln__region_is_random(n) ||
@@ -87,4 +88,21 @@ void kiln__region_leave_weights(kiln_node *group, kiln_ir_value **originals,
   for (int i = 0; i < group->input_count; i++)
     if (originals[i]) kiln_node_set_input(group, i, originals[i]);
   while (copies->count > 0) kiln_node_destroy(kiln_vec_pop(copies));
+}
+
+/* What raises by its data is not removed as dead; but the copy raises in its place. */
+static void drop(kiln_ir_value *v) {
+  kiln_node *n = v->node;
+  if (kiln_ir_value_is_weight(v) || !kiln_type_is_tensor(v->type)) return;
+  for (int i = 0; i < n->output_count; i++)
+    if (n->outputs[i]->uses) return;
+  kiln_node_destroy(n);
+}
+
+void kiln__region_drop_weights(const kiln_node *group, kiln_ir_value **originals) {
+  for (int i = 0; i < group->input_count; i++) {
+    bool is_first = true;
+    for (int k = 0; k < i; k++) is_first &= originals[k] != originals[i];
+    if (originals[i] && is_first) drop(originals[i]);
+  }
 }

@@ -254,6 +254,8 @@ const kiln_ivalue *kiln_ir_value_constant(const kiln_ir_value *value);
  * guard makes of one, or a result that is kept (attribute `kept`: jit/keep_constants.c). */
 bool kiln_ir_value_is_weight(const kiln_ir_value *value);
 bool kiln_ir_value_is_none(const kiln_ir_value *value); /* constant None */
+/* A constant, a weight, or a list of such that nobody writes: x[None, i] reads one. */
+bool kiln_ir_value_is_of_weights(const kiln_ir_value *value);
 /* Whether a batch norm updates running statistics: it has some, and trains or may. */
 bool kiln_node_writes_stats(const kiln_node *node);
 /* A constant tensor of no dimensions may stand for a number of Python's, which a trace keeps that

@@ -163,12 +163,15 @@ kiln_tensor_detail *kiln__shape_result(kiln_shape_query *q, int index) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
     int count = 1;
     const kiln_tensor_detail *const *items = &t;
+    const bool *is_none = NULL;
     if (!t) {
       if (!q->lists[i] || !q->lists[i]->tensors) continue;
       count = q->lists[i]->count;
       items = q->lists[i]->tensors;
+      is_none = q->lists[i]->known;
     }
     for (int k = 0; k < count; k++) {
+      if (is_none && is_none[k]) continue;
       if (!items[k]) device_known = false;
       if (!items[k] || items[k]->requires_grad != 0) out->requires_grad = -1;
       if (!items[k] || (!first && items[k]->rank == 0)) continue;

@@ -3,6 +3,7 @@
  * Names follow PyTorch: the latest value to ask for "x" gets it, and the one that had it becomes
  * "x.1", "x.2", …; the next free suffix of each base is remembered, so naming is O(1). */
 #include "ir/internal.h"
+#include "ir/pass.h"
 
 void kiln_ir_value_replace_uses(kiln_ir_value *value, kiln_ir_value *with) {
   if (value == with) return;
@@ -98,6 +99,18 @@ bool kiln_ir_value_is_weight(const kiln_ir_value *value) {
   }
   return value->weight || kiln_node_is(value->node, KILN_OP_prim_GetAttr) ||
          kiln_node_is(value->node, KILN_OP_prim_Constant) || kiln_node_int(value->node, "kept", 0);
+}
+bool kiln_ir_value_is_of_weights(const kiln_ir_value *value) {
+  const kiln_node *n = value->node;
+  if (!kiln_node_is(n, KILN_OP_prim_ListConstruct))
+    return kiln_node_is(n, KILN_OP_prim_Constant) ||
+           (kiln_type_is_tensor(value->type) && kiln_ir_value_is_weight(value));
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_ir_value *item = kiln_node_input(n, i);
+    if (kiln_node_is(item->node, KILN_OP_prim_ListConstruct) || !kiln_ir_value_is_of_weights(item))
+      return false;
+  }
+  return n->input_count > 0 && kiln_shape_list_stays(value);
 }
 bool kiln_node_writes_stats(const kiln_node *node) {
   if (!node->op || !node->op->stats.mean) return false;

@@ -242,7 +242,7 @@ static kiln_status *verify_kept(const kiln_node *node) {
               node->block_count == 0 && !is_effect(node) && !kiln_node_is_nondeterministic(node),
           node, "results are kept of what has effects, or is not the same each time");
   for (int i = 0; i < node->input_count; i++)
-    REQUIRE(kiln_ir_value_is_weight(kiln_node_input(node, i)), node,
+    REQUIRE(kiln_ir_value_is_of_weights(kiln_node_input(node, i)), node,
             "results are kept, but input %d is no weight", i);
   for (int i = 0; i < node->output_count; i++) {
     for (const kiln_use *u = node->outputs[i]->uses; u; u = u->next)

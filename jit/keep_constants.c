@@ -12,7 +12,7 @@
 #include "jit/kept.h"
 
 /* Elements that results may have beyond those of the arguments: masks, tables of positions. */
-enum { MOST_MORE = 1 << 16 };
+enum { MOST_MORE = 1 << 18 };
 
 /* -- What may be kept -- */
 
@@ -106,11 +106,8 @@ bool kiln__is_made_of_weights(const kiln_ir_value *v) {
 /* -- The pass -- */
 
 static bool reads_weights(const kiln_node *n) {
-  for (int i = 0; i < n->input_count; i++) {
-    const kiln_ir_value *v = kiln_node_input(n, i);
-    if (kiln_node_is(v->node, KILN_OP_prim_Constant)) continue;
-    if (!kiln_type_is_tensor(v->type) || !kiln_ir_value_is_weight(v)) return false;
-  }
+  for (int i = 0; i < n->input_count; i++)
+    if (!kiln_ir_value_is_of_weights(kiln_node_input(n, i))) return false;
   return true;
 }
 

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
-/* An argument as it was; what is no tensor is a constant of the plan, or None. */
+/* An argument as it was, or an item of a list, which follow it; what is no tensor is a constant of
+ * the plan, or None. */
 typedef struct argument {
   kiln_tag tag;
+  int64_t items;      /* of a list */
   kiln_memory memory; /* held */
   kiln_tensor_key key;
   const int64_t *dims; /* sizes and strides */
@@ -44,17 +46,29 @@ static size_t dims_bytes(const kiln_tensor *t) {
 
 static bool is_as_it_was(const argument *was, kiln_ivalue v) {
   if (v.tag != was->tag) return false;
+  if (v.tag == KILN_TAG_LIST) return v.u.list->count == was->items;
   if (v.tag != KILN_TAG_TENSOR) return true;
   const kiln_tensor *t = v.u.tensor;
   return kiln_memory_is(&was->memory, t) && t->key.word == was->key.word && !t->sides &&
          memcmp(t->dims, was->dims, dims_bytes(t)) == 0;
 }
 
+/* Items of an argument that is a list. */
+static int64_t items_of(kiln_ivalue v, const kiln_ivalue **out_items) {
+  *out_items = v.tag == KILN_TAG_LIST ? v.u.list->items : NULL;
+  return v.tag == KILN_TAG_LIST ? v.u.list->count : 0;
+}
+
 static bool is_of(const record *k, const kiln_ivalue *args, int count) {
-  if (k->count != count) return false;
-  for (int i = 0; i < count; i++)
-    if (!is_as_it_was(&k->args[i], args[i])) return false;
-  return true;
+  const argument *was = k->args, *end = was + k->count;
+  for (int i = 0; i < count; i++) {
+    const kiln_ivalue *items;
+    const int64_t more = items_of(args[i], &items);
+    if (was == end || !is_as_it_was(was++, args[i])) return false;
+    for (int64_t j = 0; j < more; j++)
+      if (!is_as_it_was(was++, items[j])) return false;
+  }
+  return was == end;
 }
 
 const kiln_ivalue *kiln_kept_find(const kiln_kept_slot *slot, const kiln_ivalue *args, int count) {
@@ -71,8 +85,9 @@ static bool may_keep(kiln_ivalue v) {
   return v.tag != KILN_TAG_TENSOR || (!v.u.tensor->sides && kiln_memory_can_hold(v.u.tensor));
 }
 
-static record *create(kiln_mem *mem, const kiln_ivalue *args, int count, const kiln_ivalue *outs,
-                      int out_count) {
+/* Of arguments one by one, lists before their items. */
+static record *create_flat(kiln_mem *mem, const kiln_ivalue *args, int count,
+                           const kiln_ivalue *outs, int out_count) {
   size_t bytes =
       sizeof(record) + (size_t)count * sizeof(argument) + (size_t)out_count * sizeof(kiln_ivalue);
   for (int i = 0; i < count; i++)
@@ -85,6 +100,7 @@ static record *create(kiln_mem *mem, const kiln_ivalue *args, int count, const k
   for (int i = 0; i < out_count; i++) k->outs[i] = kiln_ivalue_retain(outs[i]);
   for (int i = 0; i < count; i++) {
     k->args[i].tag = args[i].tag;
+    if (args[i].tag == KILN_TAG_LIST) k->args[i].items = args[i].u.list->count;
     if (args[i].tag != KILN_TAG_TENSOR) continue;
     const kiln_tensor *t = args[i].u.tensor;
     const int rank = kiln_tensor_rank(t);
@@ -97,6 +113,20 @@ static record *create(kiln_mem *mem, const kiln_ivalue *args, int count, const k
   return k;
 }
 
+enum { MOST_FLAT = 64 };
+/* Arguments and the items of their lists; -1: there are too many. */
+static int flatten(const kiln_ivalue *args, int count, kiln_ivalue *out) {
+  int n = 0;
+  for (int i = 0; i < count; i++) {
+    const kiln_ivalue *items;
+    const int64_t more = items_of(args[i], &items);
+    if (n + 1 + more > MOST_FLAT) return -1;
+    out[n++] = args[i];
+    for (int64_t j = 0; j < more; j++) out[n++] = items[j];
+  }
+  return n;
+}
+
 /* Of the first tensor; 0: there is none. */
 static uint64_t id_of(const kiln_ivalue *args, int count) {
   for (int i = 0; i < count; i++)
@@ -106,9 +136,12 @@ static uint64_t id_of(const kiln_ivalue *args, int count) {
 
 void kiln_kept_offer(kiln_mem *mem, kiln_epoch *epoch, kiln_kept_slot *slot,
                      const kiln_ivalue *args, int count, const kiln_ivalue *outs, int out_count) {
-  for (int i = 0; i < count; i++)
-    if (!may_keep(args[i])) return;
-  if (!kiln_recall_wants(&slot->records, id_of(args, count), epoch)) return;
-  record *k = create(mem, args, count, outs, out_count);
+  kiln_ivalue all[MOST_FLAT];
+  const int n = flatten(args, count, all);
+  if (n < 0) return;
+  for (int i = 0; i < n; i++)
+    if (!may_keep(all[i])) return;
+  if (!kiln_recall_wants(&slot->records, id_of(all, n), epoch)) return;
+  record *k = create_flat(mem, all, n, outs, out_count);
   if (k && !kiln_recall_add(&slot->records, &kind, epoch, &k->entry)) destroy(k);
 }

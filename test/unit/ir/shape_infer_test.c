@@ -77,7 +77,8 @@ static void test_infer(void **state) {
   const kiln_type *turned = value(a.graph, "m")->type;
   assert_ptr_equal(value(a.graph, "j")->type, turned);
   assert_ptr_equal(value(a.graph, "k")->type, turned);
-  assert_string_equal(type_of(*state, a.graph, "h"), "Float(2, 3, strides=[3, 1])");
+  assert_string_equal(type_of(*state, a.graph, "h"),
+                      "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)");
   assert_string_equal(type_of(*state, a.graph, "r"),
                       "Long(5, strides=[1], requires_grad=0, device=cpu)");
   assert_null(strchr(type_of(*state, a.graph, "z"), '7'));
