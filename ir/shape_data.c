@@ -1,6 +1,7 @@
 /* shape_data.c: shape functions of operators that make tensors, convert them or put them together.
  */
 #include "ir/shape.h"
+#include "runtime/strides.h"
 
 /* -- Factories -- */
 
@@ -196,7 +197,7 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
 
 /* Whether elements of a row lie closer together than those of a pixel. */
 static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
-  if ((t->rank != 4 && t->rank != 5) || !t->has_strides) return false;
+  if (!kiln_has_channels_last(t->rank) || !t->has_strides) return false;
   const kiln_sum row = kiln_sum_of(q->dims, t->strides[t->rank - 1]),
                  plane = kiln_sum_of(q->dims, t->strides[1]);
   const kiln_sum less = kiln_sum_plus(row, kiln_sum_number(1)), apart = kiln_sum_minus(plane, less);
@@ -220,7 +221,7 @@ static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list, in
 /* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
                         const int64_t *sizes) {
-  const bool plain = (rank != 4 && rank != 5) || any_plain(q, list, rank);
+  const bool plain = !kiln_has_channels_last(rank) || any_plain(q, list, rank);
   kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
   return true;
 }

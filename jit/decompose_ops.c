@@ -11,8 +11,6 @@
  * kernel of it would go over all pixels once for each group of channels; the operator
  * kiln::group_norm_terms finds all their statistics at once, and the product and the sum join the
  * groups around. */
-#include <string.h>
-
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 #include "jit/layouts.h"
@@ -90,12 +88,8 @@ static bool has_convolution(const kiln_block *block) {
 /* Images or volumes of floats that lie row by row, as the result does. */
 static bool is_plain_image(kiln_graph *graph, const kiln_ir_value *v) {
   int dtype;
-  if (!is_float(v, &dtype) || !kiln__may_lie_last(v->type->detail->rank)) return false;
-  const kiln_tensor_detail *d = v->type->detail;
-  kiln_dim strides[KILN_MAX_RANK];
-  kiln_physical_dims(kiln_type_table_dims(graph->types), KILN_PHYSICAL_STRIDED, d->rank, d->sizes,
-                     strides);
-  return d->has_strides && memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+  if (!is_float(v, &dtype) || !kiln_has_channels_last(v->type->detail->rank)) return false;
+  return kiln__is_row_major(kiln_type_table_dims(graph->types), v->type->detail);
 }
 
 static bool has_dtype_of(const kiln_ir_value *weight, const kiln_ir_value *x) {

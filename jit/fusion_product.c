@@ -59,7 +59,7 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
       !kiln_type_is_complete_tensor(w->type) || !kiln_type_is_complete_tensor(y->type))
     return false;
   const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
-  if (!kiln__may_lie_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
+  if (!kiln_has_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
   const int64_t groups = in->sizes[1] / of->sizes[1];
   if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
   return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;

@@ -2,6 +2,7 @@
 #include "jit/groups.h"
 
 #include "jit/heavy.h"
+#include "jit/layouts.h"
 
 /* -- Kernels -- */
 
@@ -256,17 +257,6 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
 }
 
-/* It lies as a row-major tensor does, dimensions of one element too. */
-static bool is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
-  kiln_dim expected = 1;
-  if (t->physical == KILN_PHYSICAL_ROWS) return true;
-  for (int d = t->rank - 1; d >= 0; d--) {
-    if (t->strides[d] != expected) return false;
-    expected = kiln_dim_product(dims, expected, t->sizes[d]);
-  }
-  return !t->physical;
-}
-
 /* Which inputs of the group's node are the tensors `numbers`, bits both; of the first 32. */
 static uint32_t operands_of(const kiln_graph *graph, uint32_t numbers) {
   uint32_t operands = 0;
@@ -322,7 +312,8 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
           .rank = type->detail->rank,
           .donor = -1,
           .border = kiln_physical_border(type->detail->physical),
-          .contiguous = is_row_major(kiln_type_table_dims(graph->types), type->detail)};
+          .contiguous = type->detail->physical == KILN_PHYSICAL_ROWS ||
+                        kiln__is_row_major(kiln_type_table_dims(graph->types), type->detail)};
     } else {
       KILN_CHECK(kiln_type_is_complete_tensor(type));
       describe_output(arena, type->detail, &outputs[i]);

@@ -14,6 +14,7 @@
 #include "codegen/loop/schedule.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "runtime/strides.h"
 
 /* -- The contraction -- */
 
@@ -100,7 +101,7 @@ static bool read_windows(const kiln_node *n, windows *out) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = n->outputs[0]->type->detail;
   *out = (windows){.taps = {1, 1, 1}};
-  if ((x->rank != 4 && x->rank != 5) || w->rank != x->rank || kiln__convolution_groups(n) != 1 ||
+  if (!kiln_has_channels_last(x->rank) || w->rank != x->rank || kiln__convolution_groups(n) != 1 ||
       kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1 ||
       kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1 ||
       !read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), w->rank - 2, out->pad))
@@ -143,13 +144,10 @@ static kiln_winograd problem_of(const kiln_node *conv, const windows *of) {
 /* Taps of planes that no output reads are left out: of a volume of one plane between zeros only the
  * middle one is read. */
 static void drop_planes(kiln_winograd *p, kiln_kernel_pack *pack) {
-  int64_t first = p->planes, end = 0, begin;
-  if (p->batch == 0 || p->out[0] > p->planes) return; /* else some output reads all of them */
-  for (int64_t plane = 0; plane < p->out[0]; plane++) {
-    const int64_t last = kiln_winograd_taps(p, plane, &begin);
-    if (begin < first) first = begin;
-    if (last > end) end = last;
-  }
+  int64_t first, begin;
+  if (p->batch == 0) return;
+  const int64_t end = kiln_winograd_taps(p, 0, &begin); /* later planes end with earlier taps */
+  (void)kiln_winograd_taps(p, p->out[0] - 1, &first);
   p->pad[0] -= first;
   p->planes = pack->sizes[2] = end - first;
   pack->offset = first * pack->strides[2];

@@ -20,7 +20,6 @@
 #include "jit/fusion.h"
 #include "jit/heavy.h"
 #include "jit/layouts.h"
-#include "runtime/strides.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of those that Winograd's
  * kernels take then, of single pixels and of windows over one channel (in registers of 16 floats,
@@ -44,18 +43,25 @@ typedef struct planner {
   KILN_VEC(laid) all;
 } planner;
 
+bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
+  kiln_dim expected = 1;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    if (t->strides[d] != expected) return false;
+    expected = kiln_dim_product(dims, expected, t->sizes[d]);
+  }
+  return !t->physical;
+}
+
 /* Channels and pixels, as PyTorch would have them without being asked. */
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
-  if (!kiln__may_lie_last(d->rank) || d->physical || !kiln_dim_is_number(d->sizes[1])) return false;
-  kiln_dim strides[KILN_MAX_RANK];
+  if (!kiln_has_channels_last(d->rank) || d->physical || !kiln_dim_is_number(d->sizes[1]))
+    return false;
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
-  kiln_physical_dims(kiln_type_table_dims(v->node->graph->types), KILN_PHYSICAL_STRIDED, d->rank,
-                     d->sizes, strides);
   return d->sizes[1] > 1 && !is_pixel &&
-         memcmp(strides, d->strides, sizeof *strides * (size_t)d->rank) == 0;
+         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d);
 }
 
 enum { SYMBOL = 32 /* what one stands for */ };

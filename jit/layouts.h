@@ -1,11 +1,12 @@
-/* layouts.h: between fusion_product.c, layouts.c and borders.c. */
+/* layouts.h: how values lie in memory: what the passes around layouts.c ask of it, and borders.c.
+ */
 #pragma once
 
 #include "guards/guards.h"
+#include "runtime/strides.h"
 
-/* Whether values of so many dimensions may have channels last: images and volumes, as PyTorch has
- * formats of them. */
-static inline bool kiln__may_lie_last(int rank) { return rank == 4 || rank == 5; }
+/* Whether strides are PyTorch's for that order of the dimensions, and no other layout is said. */
+bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t);
 
 /* Of a block behind a guard, whose layouts were found: zeros around images of convolutions. */
 void kiln__lay_borders(kiln_pass *pass, kiln_block *block);

@@ -34,11 +34,11 @@ typedef enum kiln_format {
   KILN_FORMAT_CHANNELS_LAST,
   KILN_FORMAT_CHANNELS_LAST_3D,
 } kiln_format;
+/* Images and volumes have one with channels last. */
+static inline bool kiln_has_channels_last(int rank) { return rank == 4 || rank == 5; }
 /* How many dimensions have the format that has channels last; -1: it has not. */
 static inline int kiln_format_rank(int64_t format) {
-  return format == KILN_FORMAT_CHANNELS_LAST      ? 4
-         : format == KILN_FORMAT_CHANNELS_LAST_3D ? 5
-                                                  : -1;
+  return format == KILN_FORMAT_CHANNELS_LAST ? 4 : format == KILN_FORMAT_CHANNELS_LAST_3D ? 5 : -1;
 }
 /* Dense strides in that order. */
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,

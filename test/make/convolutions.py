@@ -4,9 +4,6 @@ Run from the root of the project: python3 test/make/convolutions.py
 Of images of several sizes and batches: with what stands behind them, of one and of several groups,
 strided, dilated, padded on one side more than on the other, of 1 to 3 dimensions, transposed, and
 with an image that the group reads beside."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -54,17 +51,5 @@ for norm in (module.stem_norm, module.expand_norm, module.depth_norm):
     norm.running_mean.normal_(0, 0.2)
     norm.running_var.uniform_(0.5, 2)
 model = torch.jit.script(module)
-folder = pathlib.Path("test/data/own/convolutions")
-folder.mkdir(parents=True, exist_ok=True)
-model.save(str(folder / "model.pt"))
 sizes = [(1, 32, 32), (2, 20, 29), (1, 7, 57)]
-with torch.no_grad():
-    for i, (n, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 3, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "convolutions", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "convolutions that groups take in",
-}, indent=1) + "\n")
+neutral.save_case("convolutions", model, ((torch.randn(n, 3, h, w),) for n, h, w in sizes), "convolutions that groups take in", 1e-5, 1e-5)

@@ -4,9 +4,6 @@ Run from the root of the project: python3 test/make/group_norms.py
 Of images and volumes, of one group, of as many as there are channels and of some between, with
 weights and without, behind an upsampled image and before a residual sum; of images that are large
 enough for statistics in several parts; and of a mean that is large beside the deviation."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -50,17 +47,5 @@ for layer in module.modules():
         layer.weight.data.uniform_(0.5, 2)
         layer.bias.data.normal_(0, 0.5)
 model = torch.jit.script(module)
-folder = pathlib.Path("test/data/own/group_norms")
-folder.mkdir(parents=True, exist_ok=True)
-model.save(str(folder / "model.pt"))
 sizes = [(1, 16, 16), (2, 11, 14), (1, 30, 26)]
-with torch.no_grad():
-    for i, (n, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 4, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "group_norms", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 2e-5, "kind": "script",
-    "stateful": False, "note": "group norm between convolutions",
-}, indent=1) + "\n")
+neutral.save_case("group_norms", model, ((torch.randn(n, 4, h, w),) for n, h, w in sizes), "group norm between convolutions", 1e-5, 2e-5)

@@ -5,9 +5,6 @@ Windows of 3 x 3 of step 1, with a bias, with what stands behind them and alone,
 sizes and several batches (Winograd's kernels where they are wide enough); residual sums from inside
 and outside, steps, windows over one channel, squeeze and excite, a pool, a concatenation, channels
 that are shuffled, and operators without a lowering between and behind."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -63,17 +60,5 @@ for norm in (module.a_norm, module.b_norm, module.c_norm, module.down_norm):
     norm.running_mean.normal_(0, 0.2)
     norm.running_var.uniform_(0.5, 2)
 model = torch.jit.script(module)
-folder = pathlib.Path("test/data/own/layouts")
-folder.mkdir(parents=True, exist_ok=True)
-model.save(str(folder / "model.pt"))
 sizes = [(1, 32, 32), (2, 30, 27), (1, 47, 50)]
-with torch.no_grad():
-    for i, (n, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 16, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "layouts", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "what lies channels last between groups",
-}, indent=1) + "\n")
+neutral.save_case("layouts", model, ((torch.randn(n, 16, h, w),) for n, h, w in sizes), "what lies channels last between groups", 1e-5, 1e-5)

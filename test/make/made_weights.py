@@ -3,9 +3,6 @@
 Run from the root of the project: python3 test/make/made_weights.py
 Of a given length (weight_norm), of a mean and deviation (as normalizer-free networks have them) and of a table
 at fixed places."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -43,17 +40,5 @@ torch.manual_seed(51)
 model = torch.jit.script(Model().eval())
 for p in model.parameters():
     p.requires_grad_(False)
-folder = pathlib.Path("test/data/own/made_weights")
-folder.mkdir(parents=True, exist_ok=True)
-model.save(str(folder / "model.pt"))
 sizes = [(1, 12, 12), (1, 12, 12), (2, 9, 14)]
-with torch.no_grad():
-    for i, (n, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 12, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "made_weights", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "weights that operators make of others",
-}, indent=1) + "\n")
+neutral.save_case("made_weights", model, ((torch.randn(n, 12, h, w),) for n, h, w in sizes), "weights that operators make of others", 1e-5, 1e-5)

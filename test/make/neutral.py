@@ -21,8 +21,8 @@ def define(source, name="model.py", scope=None):
     return module
 
 
-def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6, reference=None):
-    """Writes test/data/own/name: the scripted model, and of each call its inputs and what PyTorch gives, or gives for
+def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6, reference=None, kind="script"):
+    """Writes test/data/own/name: the model, scripted if it is no trace (`kind`), and of each call its inputs and what PyTorch gives, or gives for
     the model `reference`."""
     import torch
 
@@ -37,7 +37,7 @@ def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6, reference=None):
         count += 1
     case = {
         "name": name, "category": "own", "producer": f"torch {torch.__version__}",
-        "method": "forward", "n_cases": count, "rtol": rtol, "atol": atol, "kind": "script",
+        "method": "forward", "n_cases": count, "rtol": rtol, "atol": atol, "kind": kind,
         "stateful": False, "note": note,
     }
     (folder / "case.json").write_text(json.dumps(case, indent=1) + "\n")

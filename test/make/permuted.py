@@ -3,9 +3,6 @@
 Run from the root of the project: python3 test/make/permuted.py
 What permute(0, 2, 3, 1) makes of a convolution's result is normalised, multiplied and added to, layer by layer, keeps the
 image's strides, is cut into windows whose number is computed as a trace does it, and becomes an image again."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -50,18 +47,7 @@ Model = neutral.define(SOURCE).Model
 
 torch.manual_seed(61)
 module = Model().eval()
-folder = pathlib.Path("test/data/own/permuted")
-folder.mkdir(parents=True, exist_ok=True)
 sizes = [(1, 16, 16), (2, 8, 20), (1, 12, 24)]
 with torch.no_grad():
     model = torch.jit.trace(module, torch.randn(1, 3, 16, 16), check_trace=False)
-    model.save(str(folder / "model.pt"))
-    for i, (n, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 3, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "permuted", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "trace",
-    "stateful": False, "note": "rows of channels whose strides are an image's",
-}, indent=1) + "\n")
+neutral.save_case("permuted", model, ((torch.randn(n, 3, h, w),) for n, h, w in sizes), "rows of channels whose strides are an image's", 1e-5, 1e-5, kind="trace")

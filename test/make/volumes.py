@@ -4,9 +4,6 @@ Run from the root of the project: python3 test/make/volumes.py
 Windows of several planes and of one, of one pixel, strided, dilated, grouped and channel by channel,
 with batch and instance norm, residuals and pools between; sizes of which some planes of a window read zeros
 alone; and the format channels_last_3d, which is told by strides."""
-import json
-import pathlib
-
 import torch
 
 import neutral
@@ -66,17 +63,5 @@ for norm in (module.stem_norm, module.a_norm):
     norm.running_mean.normal_(0, 0.2)
     norm.running_var.uniform_(0.5, 2)
 model = torch.jit.script(module)
-folder = pathlib.Path("test/data/own/volumes")
-folder.mkdir(parents=True, exist_ok=True)
-model.save(str(folder / "model.pt"))
 sizes = [(1, 8, 24, 24), (2, 5, 18, 27), (1, 4, 41, 17)]
-with torch.no_grad():
-    for i, (n, d, h, w) in enumerate(sizes):
-        inputs = (torch.randn(n, 3, d, h, w),)
-        torch.save(inputs, folder / f"inputs_{i}.pt")
-        torch.save(model(*inputs), folder / f"expected_{i}.pt")
-(folder / "case.json").write_text(json.dumps({
-    "name": "volumes", "category": "own", "producer": f"torch {torch.__version__}",
-    "method": "forward", "n_cases": len(sizes), "rtol": 1e-5, "atol": 1e-5, "kind": "script",
-    "stateful": False, "note": "convolutions of volumes between groups",
-}, indent=1) + "\n")
+neutral.save_case("volumes", model, ((torch.randn(n, 3, d, h, w),) for n, d, h, w in sizes), "convolutions of volumes between groups", 1e-5, 1e-5)

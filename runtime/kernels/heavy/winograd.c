@@ -245,9 +245,19 @@ typedef struct work {
 static char *scratch_at(const work *w, int worker) {
   return w->scratch + (size_t)worker * w->plan->scratch;
 }
+/* Later planes begin and end with earlier taps. */
+static void find_taps(kiln_winograd_strip *s) {
+  const kiln_winograd *p = &s->plan->problem;
+  const int64_t image_tiles = s->plan->tiles[0] * s->plan->tiles[1], planes = p->out[0];
+  const int64_t first = s->tile / image_tiles, last = (s->tile + s->tiles - 1) / image_tiles;
+  const bool is_one = first / planes == last / planes; /* volume; of several all planes */
+  int64_t begin;
+  s->last_tap = kiln_winograd_taps(p, is_one ? first % planes : 0, &begin);
+  (void)kiln_winograd_taps(p, is_one ? last % planes : planes - 1, &s->first_tap);
+}
 static kiln_winograd_strip strip_at(const work *w, int64_t tile, int64_t tiles, int worker) {
   char *scratch = scratch_at(w, worker);
-  return (kiln_winograd_strip){.plan = w->plan,
+  kiln_winograd_strip strip = {.plan = w->plan,
                                .x = w->x,
                                .u = w->u,
                                .y = w->y,
@@ -255,6 +265,8 @@ static kiln_winograd_strip strip_at(const work *w, int64_t tile, int64_t tiles, 
                                .tiles = tiles,
                                .v = (float *)(void *)(scratch + w->plan->v_at),
                                .m = (float *)(void *)(scratch + w->plan->m_at)};
+  find_taps(&strip);
+  return strip;
 }
 /* Hands on the rows of tiles [first, first + rows) of all images, image by image. */
 static void hand_on(const work *w, int64_t first, int64_t rows, int worker) {

@@ -141,6 +141,7 @@ typedef struct kiln_winograd_strip {
   const float *x, *u;
   float *y;
   int64_t tile, tiles;
+  int64_t first_tap, last_tap; /* of planes [first_tap, last_tap) some tile has an input */
   float *v, *m;
 } kiln_winograd_strip;
 /* Of one form. */

@@ -11,35 +11,12 @@
 
 #define NAME(name) KILN_ISA_CAT3(name, _, KILN_KERNEL_ISA)
 
-/* Taps of planes [begin, end) that any of a strip's tiles has. */
-typedef struct strip_taps {
-  int64_t begin, end;
-} strip_taps;
-static strip_taps taps_of(const kiln_winograd_strip *s) {
-  const kiln_winograd_plan *plan = s->plan;
-  const kiln_winograd *p = &plan->problem;
-  const int64_t image_tiles = plan->tiles[0] * plan->tiles[1];
-  const int64_t first = s->tile / image_tiles, last = (s->tile + s->tiles - 1) / image_tiles;
-  strip_taps all = {0, p->planes};
-  if (p->planes == 1 || last - first > p->planes) return all;
-  all.begin = p->planes;
-  all.end = 0;
-  for (int64_t image = first; image <= last; image++) {
-    int64_t begin;
-    const int64_t end = kiln_winograd_taps(p, image % p->out[0], &begin);
-    if (begin < all.begin) all.begin = begin;
-    if (end > all.end) all.end = end;
-  }
-  return all;
-}
-
 /* M of a panel, all positions: tiles in groups of nearly the same size. */
 static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int64_t vectors,
                            const float *u) {
   const kiln_winograd_plan *p = s->plan;
-  const strip_taps taps = taps_of(s);
-  const int64_t k = (taps.end - taps.begin) * p->pitch;
-  const int64_t before = taps.begin * p->pitch, next = p->depth * vectors * LANES;
+  const int64_t k = (s->last_tap - s->first_tap) * p->pitch;
+  const int64_t before = s->first_tap * p->pitch, next = p->depth * vectors * LANES;
   const int64_t groups = (s->tiles + ROWS - 1) / ROWS;
   for (int64_t position = 0; position < positions; position++, u += next) {
     const float *a = s->v + position * p->v_position + before, *b = u + before * vectors * LANES;

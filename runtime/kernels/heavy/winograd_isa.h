@@ -152,7 +152,6 @@ static void NAMED(gather_nothing)(const kiln_winograd_strip *s, int64_t begin, i
 static void NAMED(gather)(const kiln_winograd_strip *s) {
   const kiln_winograd_plan *plan = s->plan;
   const kiln_winograd *p = &plan->problem;
-  const strip_taps all = taps_of(s);
   for (int64_t i = 0; i < s->tiles; i++) {
     const int64_t tile = s->tile + i, line = tile / plan->tiles[1];
     const int64_t image = line / plan->tiles[0], plane = image % p->out[0];
@@ -160,12 +159,12 @@ static void NAMED(gather)(const kiln_winograd_strip *s) {
     float *to = s->v + i * plan->v_row;
     int64_t begin;
     const int64_t end = kiln_winograd_taps(p, plane, &begin);
-    NAMED(gather_nothing)(s, all.begin, begin, to);
+    NAMED(gather_nothing)(s, s->first_tap, begin, to);
     for (int64_t tap = begin; tap < end; tap++) {
       NAMED(gather_plane)(s, x + tap * p->in_axis[0], line % plan->tiles[0] * FORM,
                           tile % plan->tiles[1] * FORM, to + tap * plan->pitch);
     }
-    NAMED(gather_nothing)(s, end, all.end, to);
+    NAMED(gather_nothing)(s, end, s->last_tap, to);
   }
 }
 
