@@ -174,6 +174,8 @@ void kiln_block_copy_into(kiln_block *dst, const kiln_block *src, kiln_map *map)
 /* Not inserted yet. `op` may be NULL for an unknown operator, then `name` is used. */
 kiln_node *kiln_node_create(kiln_graph *graph, const kiln_op *op);
 kiln_node *kiln_node_create_id(kiln_graph *graph, kiln_op_id id);
+/* In the graph of another node, with its range and scope: what stands for it, or for a part. */
+kiln_node *kiln_node_create_like(const kiln_node *node, kiln_op_id id);
 kiln_node *kiln_node_create_unknown(kiln_graph *graph, kiln_str name);
 /* Copies op, attributes (graphs deeply), range and scope, and blocks through `map`; inputs are
  * mapped; outputs are new, with types and names. */

@@ -26,6 +26,13 @@ kiln_node *kiln_node_create_id(kiln_graph *graph, kiln_op_id id) {
   return kiln_node_create(graph, kiln_registry_op(graph->registry, id));
 }
 
+kiln_node *kiln_node_create_like(const kiln_node *node, kiln_op_id id) {
+  kiln_node *n = kiln_node_create_id(node->graph, id);
+  n->range = node->range;
+  n->scope = node->scope;
+  return n;
+}
+
 kiln_node *kiln_node_create_unknown(kiln_graph *graph, kiln_str name) {
   return node_create(graph, NULL, kiln_arena_str(graph->arena, name));
 }

@@ -55,7 +55,7 @@ static bool decompose(kiln_node *n) {
   if (index == 2 && (bias->type->detail->rank != 1 || !is_matrix(kiln_node_input(n, 1))))
     return false;
   kiln_graph *graph = n->graph;
-  kiln_node *add = kiln_node_create_id(graph, KILN_OP_add_Tensor);
+  kiln_node *add = kiln_node_create_like(n, KILN_OP_add_Tensor);
   kiln_ir_value *sum = kiln_node_add_output(add, result->type);
   kiln_ir_value_replace_uses(result, sum);
   kiln_node_add_input(add, result);
@@ -63,8 +63,6 @@ static bool decompose(kiln_node *n) {
   kiln_node_insert_after(add, n);
   kiln_node_add_input(
       add, kiln_insert_constant_before(add, kiln_int(1), kiln_type_basic(KILN_TYPE_INT)));
-  add->range = n->range;
-  add->scope = n->scope;
   if (index == 2) {
     kiln_node_set_input(
         n, 2, kiln_insert_constant_before(n, kiln_none(), kiln_type_basic(KILN_TYPE_NONE)));
@@ -99,9 +97,7 @@ static bool has_dtype_of(const kiln_ir_value *weight, const kiln_ir_value *x) {
 }
 
 static kiln_node *insert(kiln_node *before, kiln_op_id id, kiln_ir_value *a, kiln_ir_value *b) {
-  kiln_node *n = kiln_node_create_id(before->graph, id);
-  n->range = before->range;
-  n->scope = before->scope;
+  kiln_node *n = kiln_node_create_like(before, id);
   kiln_node_add_input(n, a);
   kiln_node_add_input(n, b);
   kiln_node_insert_before(n, before);

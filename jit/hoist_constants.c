@@ -67,9 +67,7 @@ static bool can_take_apart(const hoister *h, const kiln_node *n) {
 }
 
 static kiln_node *add_node(kiln_node *like, kiln_op_id id, kiln_ir_value *a, kiln_ir_value *b) {
-  kiln_node *n = kiln_node_create_id(like->graph, id);
-  n->range = like->range;
-  n->scope = like->scope;
+  kiln_node *n = kiln_node_create_like(like, id);
   if (a) kiln_node_add_input(n, a);
   if (b) kiln_node_add_input(n, b);
   kiln_node_insert_before(n, like);

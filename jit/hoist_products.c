@@ -127,9 +127,7 @@ static kiln_node *make_all(const hoister *h, const step *s) {
   const kiln_type *type_int = kiln_type_basic(KILN_TYPE_INT);
   const kiln_type *type_bool = kiln_type_basic(KILN_TYPE_BOOL);
   kiln_ir_value *weight = in_front(h, s->weight);
-  kiln_node *all = kiln_node_create_id(h->pass->graph, KILN_OP_steps_of_product);
-  all->range = s->product->range;
-  all->scope = s->product->scope;
+  kiln_node *all = kiln_node_create_like(s->product, KILN_OP_steps_of_product);
   kiln_node_insert_before(all, h->loop);
   kiln_node_add_input(all, s->x);
   kiln_node_add_input(all, kiln_insert_constant_before(all, kiln_int(s->dim), type_int));

@@ -25,12 +25,10 @@ static bool to_constant_chunk(kiln_node *node) {
   kiln_node *unpack = list->uses->user;
   if (!kiln_node_is(unpack, KILN_OP_prim_ListUnpack) || unpack->output_count != chunks)
     return false;
-  kiln_node *chunk = kiln_node_create_id(node->graph, KILN_OP_prim_ConstantChunk);
+  kiln_node *chunk = kiln_node_create_like(node, KILN_OP_prim_ConstantChunk);
   kiln_node_add_input(chunk, kiln_node_input(node, 0));
   kiln_node_set_int(chunk, "chunks", chunks);
   kiln_node_set_int(chunk, "dim", dim);
-  chunk->range = node->range;
-  chunk->scope = node->scope;
   kiln_node_insert_before(chunk, node);
   for (int i = 0; i < unpack->output_count; i++) {
     kiln_ir_value *old = kiln_node_output(unpack, i);
@@ -137,14 +135,12 @@ static bool to_channel_shuffle(kiln_pass *pass, kiln_node *last) {
   if (!find_shuffle(last, &s)) return false;
   kiln_ir_value *old = kiln_node_output(last, 0);
   if (kiln_alias_has_writers(kiln_pass_alias(pass), old)) return false;
-  kiln_node *made = kiln_node_create_id(last->graph, KILN_OP_shuffle_groups);
+  kiln_node *made = kiln_node_create_like(last, KILN_OP_shuffle_groups);
   kiln_node_add_input(made, s.x);
   kiln_node_add_input(made, s.groups);
   kiln_ir_value *rank =
       kiln_insert_constant_before(last, kiln_int(s.rank), kiln_type_basic(KILN_TYPE_INT));
   kiln_node_add_input(made, rank);
-  made->range = last->range;
-  made->scope = last->scope;
   kiln_node_insert_before(made, last);
   kiln_ir_value *out = kiln_node_add_output(made, old->type);
   if (old->name.len > 0) kiln_ir_value_set_name(out, old->name);

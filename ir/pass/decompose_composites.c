@@ -60,11 +60,9 @@ kiln_ir_value *kiln__asked(kiln__maker *m, const kiln__maker *outside, kiln_ir_v
 }
 
 void kiln__apart_where(kiln__maker *m, kiln_node *n, int results, kiln_ir_value *condition) {
-  kiln_node *branch = kiln_node_create_id(n->graph, KILN_OP_prim_If);
+  kiln_node *branch = kiln_node_create_like(n, KILN_OP_prim_If);
   kiln_node_add_input(branch, condition);
   kiln_node_insert_before(branch, n);
-  branch->range = n->range;
-  branch->scope = n->scope;
   kiln_block *network = kiln_node_add_block(branch), *other = kiln_node_add_block(branch);
   for (int i = 0; i < results; i++) {
     kiln_ir_value *given = kiln_node_output(n, i);

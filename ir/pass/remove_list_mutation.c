@@ -45,9 +45,7 @@ typedef struct growing {
 /* The list of all items, made before that node. */
 static kiln_ir_value *list_before(growing *g, kiln_node *at) {
   if (g->now) return g->now;
-  kiln_node *list = kiln_node_create_id(at->graph, KILN_OP_prim_ListConstruct);
-  list->range = g->list->range;
-  list->scope = g->list->scope;
+  kiln_node *list = kiln_node_create_like(g->list, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < g->items.count; i++) kiln_node_add_input(list, g->items.data[i]);
   if (at == at->block->ret)
     kiln_node_append(at->block, list);
