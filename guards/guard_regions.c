@@ -531,6 +531,12 @@ static kiln_ir_value **take_weights(finder *f, kiln_node *group, kiln_node_vec *
   return originals;
 }
 
+static void add_copies(finder *f, const kiln_node *group, const kiln_node_vec *copies,
+                       kiln_ir_value **originals) {
+  for (int i = 0; i < copies->count; i++) add_part(f, copies->data[i]);
+  kiln__region_drop_weights(group, originals);
+}
+
 /* `before`: what stands right in front of the group; `since`: the last write there. */
 static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_node_vec *before,
                          const kiln_node *since) {
@@ -555,8 +561,7 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
     (void)prove_inputs(f, group);
   }
   take_before(f, before);
-  for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
-  if (copies.count) kiln__region_drop_weights(group, originals);
+  add_copies(f, group, &copies, originals);
   add_group(f, group);
 }
 
@@ -574,8 +579,7 @@ static bool extend_region(finder *f, kiln_node *group) {
     kiln__region_leave_weights(group, originals, &copies);
     return false;
   }
-  for (int i = 0; i < copies.count; i++) add_part(f, copies.data[i]);
-  if (copies.count) kiln__region_drop_weights(group, originals);
+  add_copies(f, group, &copies, originals);
   for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
   add_group(f, group);
   return true;

@@ -93,16 +93,13 @@ void kiln__region_leave_weights(kiln_node *group, kiln_ir_value **originals,
 /* What raises by its data is not removed as dead; but the copy raises in its place. */
 static void drop(kiln_ir_value *v) {
   kiln_node *n = v->node;
-  if (kiln_ir_value_is_weight(v) || !kiln_type_is_tensor(v->type)) return;
+  if (!n->block || kiln_ir_value_is_weight(v)) return; /* gone with another result of its node */
   for (int i = 0; i < n->output_count; i++)
     if (n->outputs[i]->uses) return;
   kiln_node_destroy(n);
 }
 
 void kiln__region_drop_weights(const kiln_node *group, kiln_ir_value **originals) {
-  for (int i = 0; i < group->input_count; i++) {
-    bool is_first = true;
-    for (int k = 0; k < i; k++) is_first &= originals[k] != originals[i];
-    if (originals[i] && is_first) drop(originals[i]);
-  }
+  for (int i = 0; i < group->input_count; i++)
+    if (originals[i]) drop(originals[i]);
 }
