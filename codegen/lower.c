@@ -122,7 +122,6 @@ static kiln__lower_dim place_of(kiln__lowering *l, int buffer, const kiln__lower
   kiln__lower_dim place = {0};
   for (int d = 0; d < map->rank; d++) {
     kiln__lower_dim way = map->dims[d];
-    if (b->copy) way = kiln__lower_times(l, &way, b->copy->between[d] + 1);
     if (b->copy) way = kiln__lower_moved(l, &way, b->copy->before[d], 0);
     way = kiln__lower_times(l, &way, b->strides[d]);
     place = kiln__lower_plus(l, &place, &way);
@@ -146,36 +145,51 @@ int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *
   return load(l, buffer, &place);
 }
 
-int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
-                     kiln_physical physical, kiln_loop_copy copy) {
+/* Its buffer, as that copy from here on. */
+static int set_copy(kiln__lowering *l, const kiln_ir_value *value, int rank, const int64_t *sizes,
+                    const int *order, const kiln_loop_copy *copy) {
   const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
-  const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
   const kiln_loop_copy *known = l->fn->buffers.data[buffer].copy;
-  for (int d = 0; d < l->fn->buffers.data[buffer].rank; d++) {
+  if (known && memcmp(known, copy, sizeof *copy) != 0)
+    return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (known) return buffer;
+  kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
+  *own = *copy;
+  kiln_loop_set_copy(l->fn, buffer, rank, sizes, order, own);
+  l->copied = true;
+  return buffer;
+}
+
+int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
+                     kiln_physical physical, kiln_loop_copy copy) {
+  const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
+  const int rank = value->type->detail->rank;
+  int order[KILN_LOOP_MAX_RANK];
+  for (int d = 0; d < rank; d++) {
     copy.sizes[d] = of.sizes[d];
     copy.strides[d] = of.strides[d];
     if (!kiln_dim_is_known(sizes[d])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
   }
-  if (known && memcmp(known, &copy, sizeof copy) != 0)
-    return kiln__lower_refuse(l, KILN_REASON_read_again);
-  if (known) return buffer;
+  kiln_physical_order(physical, rank, order);
+  return set_copy(l, value, rank, sizes, order, &copy);
+}
+
+int kiln__lower_reordered(kiln__lowering *l, const kiln_ir_value *value, int rank,
+                          const kiln_loop_copy *copy) {
   int order[KILN_LOOP_MAX_RANK];
-  kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
-  *own = copy;
-  kiln_physical_order(physical, l->fn->buffers.data[buffer].rank, order);
-  kiln_loop_set_copy(l->fn, buffer, sizes, order, own);
-  l->copied = true;
-  return buffer;
+  for (int d = 0; d < rank; d++) order[d] = d;
+  return set_copy(l, value, rank, copy->sizes, order, copy);
 }
 
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
   if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  const kiln_loop_copy *copy = l->fn->buffers.data[buffer].copy;
-  for (int d = 0; copy && d < map->rank; d++)
-    if (copy->flipped[d]) return kiln__lower_refuse(l, KILN_REASON_no_backward_map);
+  const kiln_loop_buffer *b = &l->fn->buffers.data[buffer];
+  if (b->copy && b->rank != map->rank) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  for (int d = 0; b->copy && d < map->rank; d++)
+    if (b->copy->flipped[d]) return kiln__lower_refuse(l, KILN_REASON_no_backward_map);
   const kiln__lower_dim at = place_of(l, buffer, map);
   return load(l, buffer, &at);
 }

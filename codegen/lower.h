@@ -247,6 +247,9 @@ int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__l
  * the value before. */
 int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
                      kiln_physical physical, kiln_loop_copy copy);
+/* The same of a value's elements alone, with other dimensions: `copy` has them. */
+int kiln__lower_reordered(kiln__lowering *l, const kiln_ir_value *value, int rank,
+                          const kiln_loop_copy *copy);
 /* An element of a copy, at a map of it. */
 int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *map);
 /* Input i at the map of the node's result: broadcast, its other sizes the result's; a number is a

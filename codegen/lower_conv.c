@@ -2,9 +2,14 @@
  * and the taps of its window, each in a reduce loop.
  *
  * Of conv2d(x, w) with stride s and dilation d it is, over c, ky and kx, x[n][c][s oy + d ky][s ox
- * + d kx] * w[o][c][ky][kx]. The zeros that padding puts around x are in a copy of it (loop.h). A
- * transposed one is a convolution too: of x with stride - 1 zeros between its elements, and of w
- * with each window backwards. */
+ * + d kx] * w[o][c][ky][kx]. The zeros that padding puts around x are in a copy of it (loop.h).
+ *
+ * A transposed one is a convolution for each residue of the result's places by its stride s: with
+ * k = T s taps and padding p, place s j + r is the sum over t < T of x[j + (r + p) / s - t] * w[s t
+ * + (r + p) % s] (Shi et al., "Is the deconvolution layer the same as a convolutional layer?",
+ * arXiv:1609.07009). Loops over j and r have both as maps where p is a multiple of s, or lies in
+ * the middle of two: of 4 taps with stride 2 and padding 1, x[j + r - t] * w[2 t + 1 - r]. The
+ * weights are read in another order, with what goes back turned round. */
 #include "codegen/lower.h"
 #include "runtime/kernels/heavy/taps.h"
 
@@ -17,6 +22,10 @@ typedef struct conv {
   int64_t stride[MOST], pad[MOST], dilation[MOST], taps[MOST];
   int64_t first[MOST]; /* of the taps: those before it, and behind the last, read no pixel */
   kiln_dim in[MOST], out[MOST];
+  /* Of a transposed one `taps` and `out` are of one residue. Residues are in 1 half, or in 2 of
+   * which the second one's windows begin a pixel later; the first's `skip` pixels behind the
+   * first, or before it. */
+  int64_t halves[MOST], skip[MOST];
 } conv;
 
 /* Where an operator has its arguments; whether it is transposed may be in its name. */
@@ -112,8 +121,7 @@ static bool reads_pixel(const conv *c, int d, int64_t tap) {
 static void drop_taps(conv *c) {
   for (int d = 0; d < c->nd; d++) {
     int64_t first = 0, last = c->taps[d] - 1;
-    if (c->transposed || c->stride[d] < 1 || !kiln_dim_is_number(c->in[d]) ||
-        !kiln_dim_is_number(c->out[d]))
+    if (c->stride[d] < 1 || !kiln_dim_is_number(c->in[d]) || !kiln_dim_is_number(c->out[d]))
       continue;
     /* Zeros stand before x, and no fewer than none. */
     while (first < last && !reads_pixel(c, d, first) && (first + 1) * c->dilation[d] <= c->pad[d])
@@ -123,6 +131,24 @@ static void drop_taps(conv *c) {
     c->taps[d] = last - first + 1;
     c->pad[d] -= first * c->dilation[d];
   }
+}
+
+/* Of a transposed one: the same of each residue by the stride. */
+static bool read_residues(kiln__lowering *l, conv *c) {
+  kiln_dims *dims = l->fn->dims;
+  for (int d = 0; d < c->nd; d++) {
+    const int64_t s = c->stride[d], rest = s > 0 ? c->pad[d] % s : 0;
+    if (s < 1 || c->dilation[d] < 1) return refuse(l, KILN_REASON_raises);
+    const kiln_sum out = kiln_sum_quotient(dims, kiln_sum_of(dims, c->out[d]), kiln_sum_number(s));
+    if (c->taps[d] % s != 0 || (s > 1 && c->dilation[d] > 1) || (rest != 0 && 2 * rest != s) ||
+        !kiln_sum_is_natural(dims, out))
+      return refuse(l, KILN_REASON_no_affine_map);
+    c->taps[d] /= s;
+    c->out[d] = kiln_sum_dim(dims, out);
+    c->halves[d] = rest ? 2 : 1;
+    c->skip[d] = c->pad[d] / s - (c->taps[d] - 1) * c->dilation[d];
+  }
+  return true;
 }
 
 static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, conv *c) {
@@ -136,6 +162,7 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
       !read_spatial(l, node, at.dilation, c->nd, c->dilation) ||
       !read_padding(l, node, at.padding, c))
     return false;
+  if (c->transposed) return read_residues(l, c);
   drop_taps(c);
   return true;
 }
@@ -154,35 +181,45 @@ static bool reaches_behind(const conv *c, int d) {
          (c->out[d] - 1) * c->stride[d] + (c->taps[d] - 1) * c->dilation[d] - c->pad[d] >= c->in[d];
 }
 
-/* The image as the window goes over it: with zeros around and between, and its channels last where
- * the result has them last. *out_buffer: -1: it needs none, as it lies. */
+/* Zeros before the image, and its size with those around it. */
+static bool find_zeros(kiln__lowering *l, const conv *c, int d, int border, kiln_dim *out_before,
+                       kiln_dim *out_size) {
+  kiln_dims *dims = l->fn->dims;
+  const int64_t reach = (c->taps[d] - 1) * c->dilation[d];
+  const kiln_dim in = c->in[d], out = c->out[d];
+  *out_before = c->pad[d];
+  if (c->transposed) {
+    const kiln_sum more = kiln_sum_minus(kiln_sum_of(dims, out), kiln_sum_of(dims, in));
+    if (!more.known || more.count > 0) return refuse(l, KILN_REASON_dynamic_as_static);
+    *out_before = c->skip[d] < 0 ? -c->skip[d] : 0;
+    const int64_t end = more.constant + c->skip[d] + *out_before + reach + c->halves[d] - 1;
+    *out_size = kiln_dim_plus(dims, in, end > *out_before ? end : *out_before);
+  } else if (kiln_dim_is_number(in) && kiln_dim_is_number(out)) {
+    const int64_t end = c->pad[d] + in, needed = (out - 1) * c->stride[d] + reach + 1;
+    *out_size = end > needed ? end : needed;
+    if (border > 0 && c->pad[d] == border && *out_size < in + 2 * border)
+      *out_size = in + 2 * border; /* as it lies */
+  } else {
+    *out_size = kiln_dim_plus(dims, in, 2 * c->pad[d]);
+  }
+  return true;
+}
+
+/* The image as the window goes over it: with zeros around, and its channels last where the result
+ * has them last. *out_buffer: -1: it needs none, as it lies. */
 static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c, int *out_buffer) {
   const kiln__lower_sizes from = kiln__lower_sizes_of(l, x);
-  const int rank = x->type->detail->rank, border = kiln_physical_border(x->type->detail->physical);
+  const int first = x->type->detail->rank - c->nd;
+  const int border = kiln_physical_border(x->type->detail->physical);
   kiln_loop_copy copy = {.sizes = {0}};
   int64_t sizes[KILN_LOOP_MAX_RANK];
   const bool last = reads_channels_last(l, x, c);
   bool any = last && !kiln_physical_is_channels_last(x->type->detail->physical);
   *out_buffer = -1;
-  for (int d = 0; d < c->nd; d++) any |= c->pad[d] > 0 || c->transposed || reaches_behind(c, d);
-  for (int d = 0; d < rank && any; d++) {
-    const int at = d - (rank - c->nd);
-    sizes[d] = from.sizes[d];
-    if (at < 0) continue;
-    const int64_t reach = (c->taps[at] - 1) * c->dilation[at];
-    copy.before[d] = c->transposed ? reach - c->pad[at] : c->pad[at];
-    copy.between[d] = c->transposed ? c->stride[at] - 1 : 0;
-    if (copy.before[d] < 0) return refuse(l, KILN_REASON_no_affine_map);
-    if (!kiln_dim_is_number(from.sizes[d]) || !kiln_dim_is_number(c->out[at])) {
-      sizes[d] = c->transposed ? kiln_dim_plus(l->fn->dims, c->out[at], reach)
-                               : kiln_dim_plus(l->fn->dims, from.sizes[d], 2 * c->pad[at]);
-      continue;
-    }
-    const int64_t end = copy.before[d] + (from.sizes[d] - 1) * (copy.between[d] + 1) + 1;
-    const int64_t needed = (c->out[at] - 1) * (c->transposed ? 1 : c->stride[at]) + reach + 1;
-    sizes[d] = end > needed ? end : needed;
-    if (border > 0 && copy.before[d] == border && sizes[d] < from.sizes[d] + 2 * border)
-      sizes[d] = from.sizes[d] + 2 * border; /* as it lies */
+  for (int d = 0; d < first; d++) sizes[d] = from.sizes[d];
+  for (int d = 0; d < c->nd; d++) {
+    if (!find_zeros(l, c, d, border, &copy.before[first + d], &sizes[first + d])) return false;
+    any |= c->transposed ? sizes[first + d] != c->in[d] : c->pad[d] > 0 || reaches_behind(c, d);
   }
   if (!any) return true;
   *out_buffer = kiln__lower_copy(l, x, sizes,
@@ -190,15 +227,36 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
   return *out_buffer >= 0;
 }
 
-/* The weights with each window backwards. */
+/* Dimensions of the weights for one of a window: its taps of a residue, halves of the residues, and
+ * residues of a half. */
+enum { EACH = 3 };
+
+/* The weights with what windows of residues read, and the halves, the other way round. */
 static bool copy_weights(kiln__lowering *l, const kiln_ir_value *w, const conv *c,
                          int *out_buffer) {
   kiln_loop_copy copy = {.sizes = {0}};
   const kiln__lower_sizes from = kiln__lower_sizes_of(l, w);
   *out_buffer = -1;
   if (!c->transposed) return true;
-  for (int d = 0; d < c->nd; d++) copy.flipped[2 + d] = c->taps[d] > 1;
-  *out_buffer = kiln__lower_copy(l, w, from.sizes, KILN_PHYSICAL_STRIDED, copy);
+  if (2 + EACH * c->nd > KILN_LOOP_MAX_RANK) return refuse(l, KILN_REASON_rank);
+  for (int d = 0; d < 2; d++) {
+    copy.sizes[d] = from.sizes[d];
+    copy.strides[d] = from.strides[d];
+  }
+  for (int d = 0; d < c->nd; d++) {
+    const int at = 2 + EACH * d;
+    const int64_t half = c->stride[d] / c->halves[d], step = from.strides[2 + d];
+    if (!kiln_dim_is_number(step)) return refuse(l, KILN_REASON_dynamic_as_static);
+    copy.sizes[at] = c->taps[d];
+    copy.sizes[at + 1] = c->halves[d];
+    copy.sizes[at + 2] = half;
+    copy.strides[at] = step * c->stride[d];
+    copy.strides[at + 1] = step * half;
+    copy.strides[at + 2] = step;
+    copy.flipped[at] = c->taps[d] > 1;
+    copy.flipped[at + 1] = c->halves[d] > 1;
+  }
+  *out_buffer = kiln__lower_reordered(l, w, 2 + EACH * c->nd, &copy);
   return *out_buffer >= 0;
 }
 
@@ -209,6 +267,19 @@ static int read_value(kiln__lowering *l, const kiln_ir_value *v, int buffer,
 }
 
 /* -- The sum -- */
+
+/* Of a transposed one's window: the pixel, and the residue's weights. */
+static bool begin_residue(kiln__lowering *l, const conv *c, int d, const kiln__lower_dim *out,
+                          kiln__lower_dim *x, kiln__lower_dim *w) {
+  const int64_t half = c->stride[d] / c->halves[d];
+  kiln__lower_dim residue;
+  if (!kiln__lower_divide(l, out, c->out[d], c->stride[d], x, &residue) ||
+      !kiln__lower_divide(l, &residue, c->halves[d], half, &w[1], &w[2]))
+    return false;
+  *x = kiln__lower_plus(l, x, &w[1]);
+  if (c->skip[d] > 0) *x = kiln__lower_moved(l, x, c->skip[d], 0);
+  return true;
+}
 
 /* Where the window of a result begins, and which channels and weights it has; false: the loops are
  * to be others. */
@@ -221,16 +292,18 @@ static bool begin_maps(kiln__lowering *l, const conv *c, const kiln__lower_map *
     return false;
   if (!c->lone) x->dims[0] = map->dims[0];
   x->dims[first] = kiln__lower_times(l, &group, c->channels);
-  if (c->transposed) {
-    w->dims[0] = x->dims[first];
-    w->dims[1] = output;
-  } else {
-    w->dims[0] = map->dims[first];
+  w->dims[0] = c->transposed ? x->dims[first] : map->dims[first];
+  if (c->transposed) w->dims[1] = output;
+  for (int d = 0; d < c->nd; d++) {
+    const kiln__lower_dim *out = &map->dims[first + 1 + d];
+    kiln__lower_dim *to = &x->dims[first + 1 + d];
+    if (c->transposed) {
+      if (!begin_residue(l, c, d, out, to, &w->dims[2 + EACH * d])) return false;
+    } else {
+      *to = kiln__lower_times(l, out, c->stride[d]);
+      w->dims[2 + d].offset = c->first[d];
+    }
   }
-  for (int d = 0; d < c->nd; d++) w->dims[2 + d].offset = c->first[d];
-  for (int d = 0; d < c->nd; d++)
-    x->dims[first + 1 + d] =
-        kiln__lower_times(l, &map->dims[first + 1 + d], c->transposed ? 1 : c->stride[d]);
   return true;
 }
 
@@ -244,8 +317,9 @@ static void move(kiln__lowering *l, kiln__lower_dim *dim, int loop, int64_t step
 static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
                   const kiln__lower_map *map) {
   const kiln_ir_value *xv = kiln_node_input(node, 0), *wv = kiln_node_input(node, 1);
-  kiln__lower_map *x = kiln__lower_new_map(l, map->rank), *w = kiln__lower_new_map(l, c->nd + 2);
-  const int first = c->lone ? 0 : 1;
+  const int first = c->lone ? 0 : 1, each = c->transposed ? EACH : 1;
+  kiln__lower_map *x = kiln__lower_new_map(l, map->rank);
+  kiln__lower_map *w = kiln__lower_new_map(l, 2 + each * c->nd);
   int x_copy, w_copy, loops = 0;
   if (l->nest->open > 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
   if (!copy_image(l, xv, c, &x_copy) || !copy_weights(l, wv, c, &w_copy) ||
@@ -262,7 +336,7 @@ static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
     loops++;
     if (count == 1) continue;
     move(l, &x->dims[first + 1 + k], loop, k < 0 ? 1 : c->dilation[k]);
-    move(l, &w->dims[k >= 0 ? 2 + k : c->transposed ? 0 : 1], loop, 1);
+    move(l, &w->dims[k >= 0 ? 2 + each * k : c->transposed ? 0 : 1], loop, 1);
   }
   const int left = read_value(l, xv, x_copy, x), right = read_value(l, wv, w_copy, w);
   if (left < 0 || right < 0) return -1;

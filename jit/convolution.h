@@ -25,13 +25,22 @@ static inline bool kiln__convolution_is_transposed(const kiln_node *n) {
 }
 
 enum { KILN__CONVOLUTION_STRIDE = 3, KILN__CONVOLUTION_PADDING, KILN__CONVOLUTION_DILATION };
-/* The one number of a constant int or list of ints; -1: there are several, or none. */
-static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {
+/* The number of axis `axis` of a constant int or list of ints, of which one may be for all; -1:
+ * there is none. */
+static inline int64_t kiln__convolution_number_at(const kiln_node *n, int input, int axis) {
   const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
   if (c && c->tag == KILN_TAG_INT) return c->u.i;
   if (!c || c->tag != KILN_TAG_LIST || c->u.list->count < 1) return -1;
-  const kiln_ivalue *items = c->u.list->items;
-  for (int64_t i = 0; i < c->u.list->count; i++)
-    if (items[i].tag != KILN_TAG_INT || items[i].u.i != items[0].u.i) return -1;
-  return items[0].u.i;
+  const int64_t at = c->u.list->count == 1 ? 0 : axis;
+  if (at >= c->u.list->count || c->u.list->items[at].tag != KILN_TAG_INT) return -1;
+  return c->u.list->items[at].u.i;
+}
+
+/* The one number of them all; -1: there are several, or none. */
+static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {
+  const kiln_ivalue *c = kiln_ir_value_constant(kiln_node_input(n, input));
+  const int64_t first = kiln__convolution_number_at(n, input, 0);
+  for (int64_t i = 1; c && c->tag == KILN_TAG_LIST && i < c->u.list->count; i++)
+    if (kiln__convolution_number_at(n, input, (int)i) != first) return -1;
+  return first;
 }

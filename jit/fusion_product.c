@@ -39,8 +39,7 @@ static bool has_one_row(const kiln_tensor_detail *t, uint64_t summed) {
  * of them faster: it copies what a tile reads into the order of the registers. Of one channel it is
  * faster too: a kernel's image is copied with its border before, a way through memory. Of a strided
  * one a tile's vectors are shuffled for each few outputs, the interpreter's once for all. Of a
- * transposed one a kernel's image has zeros between its elements, the interpreter's product none.
- */
+ * transposed one residues by the stride lie apart, in elements where channels are not last. */
 enum { MOST_PRODUCTS = 128, MOST_STRIDED_OUTPUTS = 32 };
 
 static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *out) {
@@ -51,6 +50,18 @@ static bool is_strided(const kiln_tensor_detail *x, const kiln_tensor_detail *ou
 /* Outputs of a group from which vectors of channels are filled well. */
 enum { LEAST_OUTPUTS = 8 };
 
+/* Whether a transposed one's windows read few zeros: of 4 x 4 taps at 1 pixel all but one are. */
+static bool reads_pixels(const kiln_node *n, const kiln_tensor_detail *in,
+                         const kiln_tensor_detail *to) {
+  static const double MOST = 1.6; /* windows of a residue by the stride for one pixel */
+  double windows = 1;
+  for (int d = 2; d < to->rank; d++) {
+    const double stride = (double)kiln__convolution_number_at(n, KILN__CONVOLUTION_STRIDE, d - 2);
+    windows *= (double)to->sizes[d] / ((double)in->sizes[d] * stride);
+  }
+  return windows <= MOST;
+}
+
 /* Whether its result may have channels last in memory (layouts.c): a matrix product of pixels and
  * outputs then, which is as fast for any image and window. */
 static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
@@ -60,6 +71,8 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
     return false;
   const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
   if (!kiln_has_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
+  if (kiln__convolution_is_transposed(n))
+    return of->sizes[1] >= LEAST_OUTPUTS && reads_pixels(n, in, to);
   const int64_t groups = in->sizes[1] / of->sizes[1];
   if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
   return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;
@@ -70,10 +83,9 @@ static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_dim outputs = out->sizes[out->rank - w->rank + 1];
   double products = 1, elements = 1;
-  if (!kiln__is_made_of_weights(kiln_node_input(n, 1)) || kiln__convolution_is_transposed(n))
-    return false;
+  if (!kiln__is_made_of_weights(kiln_node_input(n, 1))) return false;
   const bool last = may_lie_last(f, n);
-  if (w->sizes[1] == 1 && !last) return false;
+  if ((w->sizes[1] == 1 || kiln__convolution_is_transposed(n)) && !last) return false;
   f->nodes[n->mark - 1].lies_last = last;
   if (!last && outputs > MOST_STRIDED_OUTPUTS &&
       is_strided(kiln_node_input(n, 0)->type->detail, out))

@@ -17,16 +17,18 @@
  * Winograd's. The verifier refuses a layout anywhere else. */
 #include "codegen/codegen.h"
 #include "guards/guards.h"
+#include "jit/convolution.h"
 #include "jit/fusion.h"
 #include "jit/heavy.h"
 #include "jit/layouts.h"
 
 /* Nanoseconds that channels last save of a multiplication, of windows, of those that Winograd's
  * kernels take then, of single pixels and of windows over one channel (in registers of 16 floats,
- * which shuffle channels by masked stores, the last one), and of all where pixels are a symbol,
- * whose rows have no tile of vectors; and that an element costs which is turned round. */
+ * which shuffle channels by masked stores, the last one), of transposed ones, which store element
+ * by element else, and of all where pixels are a symbol, whose rows have no tile of vectors; and
+ * that an element costs which is turned round. */
 static const double WINDOW_GAIN = 0.002, WINOGRAD_GAIN = 0.004, PIXEL_GAIN = 0.0005,
-                    CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03;
+                    CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03, TRANSPOSED_GAIN = 0.01;
 static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
 
 typedef struct laid {
@@ -104,12 +106,15 @@ static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_
   double taps = 1;
   for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];
   const bool wide = p->pass->env->isa >= KILN_ISA_AVX512;
-  double gain = d->sizes[1] == 1 ? (wide ? WIDE_GAIN : CHANNEL_GAIN)
-                : by_winograd    ? WINOGRAD_GAIN
-                : taps > 1       ? WINDOW_GAIN
-                                 : PIXEL_GAIN;
+  const bool transposed = kiln__convolution_is_transposed(n);
+  double gain = transposed         ? TRANSPOSED_GAIN
+                : d->sizes[1] == 1 ? (wide ? WIDE_GAIN : CHANNEL_GAIN)
+                : by_winograd      ? WINOGRAD_GAIN
+                : taps > 1         ? WINDOW_GAIN
+                                   : PIXEL_GAIN;
   if (!kiln_type_is_complete_tensor(n->outputs[0]->type)) gain += SYMBOL_GAIN;
-  return numel_of(n->outputs[0]) * taps * (double)d->sizes[1] * gain;
+  return numel_of(transposed ? kiln_node_input(n, 0) : n->outputs[0]) * taps * (double)d->sizes[1] *
+         gain;
 }
 
 static double gain_of(const planner *p, const kiln_graph *body) {

@@ -95,9 +95,9 @@ enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };
  * strides[1] + (48 p + c) * column, and 0 where 48 p + c is 100 or more. All are numbers of
  * elements.
  *
- * Zeros may stand around and between: in each loop `before` of them, then elements with `between`
- * zeros from one to the next, then `after`. Columns that have such are all in one panel. Behind a
- * copy are bytes that kernels may read, and make nothing of.
+ * Zeros may stand around: in each loop `before` of them, then elements, then `after`. Columns that
+ * have such are all in one panel. Behind a copy are bytes that kernels may read, and make nothing
+ * of.
  *
  * Elements of f32 may be rounded to bf16 on the way (nearest even), and are f32 still in the copy,
  * or bf16, as its item_size says.
@@ -109,12 +109,10 @@ typedef struct kiln_kernel_pack {
   int item_size;   /* bytes */
   int rank, outer; /* loops; how many of them stand outside of the panels */
   int64_t sizes[KILN_KERNEL_PACK_RANK], strides[KILN_KERNEL_PACK_RANK];
-  int64_t before[KILN_KERNEL_PACK_RANK], between[KILN_KERNEL_PACK_RANK];
-  int64_t after[KILN_KERNEL_PACK_RANK];
-  int64_t offset, columns, column, panel, columns_before, columns_between;
+  int64_t before[KILN_KERNEL_PACK_RANK], after[KILN_KERNEL_PACK_RANK];
+  int64_t offset, columns, column, panel, columns_before, columns_after;
   bool of_tensor; /* `sizes`, `strides`, `columns`, `column` and `panel` are not there */
   int8_t dims[KILN_KERNEL_PACK_RANK];
-  int64_t columns_after;
   bool as_it_lies; /* the input's elements lie as those of the copy do: where zeros are around them
                       in memory, it is that memory */
   bool rounds;     /* the input's elements are f32, and rounded */

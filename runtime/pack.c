@@ -15,10 +15,9 @@
 /* -- Copies -- */
 
 void kiln_pack_join_columns(kiln_kernel_pack *p) {
-  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0 &&
-         p->columns_between == 0) {
+  while (p->rank > 0 && p->column == 1 && p->panel == p->columns && p->columns_before == 0) {
     const int d = p->rank - 1;
-    if (p->strides[d] != p->columns || p->between[d] != 0) return;
+    if (p->strides[d] != p->columns) return;
     const int64_t there = p->sizes[d] - p->before[d] - p->after[d];
     p->columns_before = p->before[d] * p->columns;
     p->panel = p->sizes[d] * p->columns;
@@ -37,15 +36,13 @@ kiln_kernel_pack kiln_pack_of(const kiln_kernel_pack *pack, int64_t numel, const
   }
   if (!pack->of_tensor) return own;
   for (int i = 0; i < pack->rank; i++) {
-    const int64_t reach = (sizes[pack->dims[i]] - 1) * (pack->between[i] + 1) + 1;
-    own.sizes[i] = pack->before[i] + reach + pack->after[i];
+    own.sizes[i] = pack->before[i] + sizes[pack->dims[i]] + pack->after[i];
     own.strides[i] = strides[pack->dims[i]];
   }
   const int last = pack->dims[pack->rank];
   own.columns = sizes[last];
   own.column = strides[last];
-  own.panel = pack->columns_before + (own.columns - 1) * (pack->columns_between + 1) + 1 +
-              pack->columns_after;
+  own.panel = pack->columns_before + own.columns + pack->columns_after;
   kiln_pack_join_columns(&own);
   return own;
 }
@@ -86,14 +83,9 @@ static void copy_pixels(const uint32_t *restrict from, int64_t column, uint32_t 
   static void copy_rows_##type(const kiln_kernel_pack *pack, const type *from, type *to,   \
                                int64_t count, int64_t step, int64_t columns) {             \
     const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel; \
-    const int64_t apart = pack->columns_between + 1, left = panel - lead - columns;        \
+    const int64_t left = panel - lead - columns;                                           \
     for (int64_t i = 0; i < count; i++, from += step, to += panel) {                       \
       for (int64_t j = 0; j < lead; j++) to[j] = 0;                                        \
-      if (apart != 1) {                                                                    \
-        memset(to + lead, 0, (size_t)(panel - lead) * sizeof *to);                         \
-        for (int64_t j = 0; j < columns; j++) to[lead + j * apart] = from[j * column];     \
-        continue;                                                                          \
-      }                                                                                    \
       if (column == 1) {                                                                   \
         memcpy(to + lead, from, (size_t)columns * sizeof *to);                             \
       } else {                                                                             \
@@ -114,15 +106,14 @@ static inline uint16_t keep_bf16(uint16_t h) { return h; }
   static void name(const kiln_kernel_pack *pack, const float *from, type *to, int64_t count,    \
                    int64_t step, int64_t columns) {                                             \
     const int64_t lead = pack->columns_before, column = pack->column, panel = pack->panel;      \
-    const int64_t apart = pack->columns_between + 1;                                            \
     for (int64_t i = 0; i < count; i++, from += step, to += panel) {                            \
       if (columns < panel) memset(to, 0, (size_t)panel * sizeof *to);                           \
-      if (apart == 1 && column == 1) {                                                          \
+      if (column == 1) {                                                                        \
         for (int64_t j = 0; j < columns; j++) to[lead + j] = KEEP(kiln_float_to_bf16(from[j])); \
         continue;                                                                               \
       }                                                                                         \
       for (int64_t j = 0; j < columns; j++)                                                     \
-        to[lead + j * apart] = KEEP(kiln_float_to_bf16(from[j * column]));                      \
+        to[lead + j] = KEEP(kiln_float_to_bf16(from[j * column]));                              \
     }                                                                                           \
   }
 ROUND_ROWS(round_rows_to_bf16, uint16_t, keep_bf16)
@@ -154,8 +145,7 @@ static void copy_rows(const kiln_kernel_pack *pack, const void *from, void *to, 
     round_rows_in_f32(pack, from, to, count, step, columns);
     return;
   }
-  if (step == 1 && pack->column > 1 && pack->columns_between == 0 && columns >= FEW_PLANES &&
-      count >= FEW_PLANES) {
+  if (step == 1 && pack->column > 1 && columns >= FEW_PLANES && count >= FEW_PLANES) {
     turn_rows(pack, from, to, count, columns);
     return;
   }
@@ -201,17 +191,15 @@ static char *copy_panel(const kiln_kernel_pack *pack, int d, const char *from, c
     copy_pair(pack, from, to, pack->strides[d], columns);
     return to + each * 2;
   }
-  const int64_t step = pack->strides[d], between = pack->between[d];
+  const int64_t step = pack->strides[d];
   const int64_t reach = pack->sizes[d] - pack->before[d] - pack->after[d];
   to = put_zeros(to, pack->before[d] * each);
-  if (d == pack->rank - 1 && between == 0) {
+  if (d == pack->rank - 1) {
     copy_rows(pack, from, to, reach, step, columns);
     to += reach * each;
   } else {
-    for (int64_t i = 0; i * (between + 1) < reach; i++) {
-      if (i > 0) to = put_zeros(to, between * each);
+    for (int64_t i = 0; i < reach; i++)
       to = copy_panel(pack, d + 1, from + i * step * size_from(pack), to, columns);
-    }
   }
   return put_zeros(to, pack->after[d] * each);
 }
@@ -345,10 +333,9 @@ bool kiln_pack_is_same(const kiln_kernel_pack *a, const kiln_kernel_pack *b) {
   const size_t each = sizeof a->sizes;
   return a->item_size == b->item_size && a->rank == b->rank && a->outer == b->outer &&
          memcmp(a->sizes, b->sizes, each) == 0 && memcmp(a->strides, b->strides, each) == 0 &&
-         memcmp(a->before, b->before, each) == 0 && memcmp(a->between, b->between, each) == 0 &&
-         memcmp(a->after, b->after, each) == 0 && a->offset == b->offset &&
-         a->columns == b->columns && a->column == b->column && a->panel == b->panel &&
-         a->columns_before == b->columns_before && a->columns_between == b->columns_between &&
+         memcmp(a->before, b->before, each) == 0 && memcmp(a->after, b->after, each) == 0 &&
+         a->offset == b->offset && a->columns == b->columns && a->column == b->column &&
+         a->panel == b->panel && a->columns_before == b->columns_before &&
          a->columns_after == b->columns_after && a->of_tensor == b->of_tensor &&
          memcmp(a->dims, b->dims, sizeof a->dims) == 0 && a->as_it_lies == b->as_it_lies &&
          a->rounds == b->rounds && a->pairs == b->pairs && a->whole == b->whole &&

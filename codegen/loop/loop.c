@@ -78,13 +78,14 @@ int kiln_loop_add_input(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int6
   return add_buffer(fn, dtype, rank, sizes, strides);
 }
 
-void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes, const int *order,
-                        const kiln_loop_copy *copy) {
+void kiln_loop_set_copy(kiln_loop_fn *fn, int input, int rank, const int64_t *sizes,
+                        const int *order, const kiln_loop_copy *copy) {
   kiln_loop_buffer *b = &fn->buffers.data[input];
   kiln_dim step = 1;
-  KILN_ASSERT(input < fn->input_count);
+  KILN_ASSERT(input < fn->input_count && rank <= KILN_LOOP_MAX_RANK);
   b->copy = copy;
-  for (int i = b->rank - 1; i >= 0; i--) {
+  b->rank = rank;
+  for (int i = rank - 1; i >= 0; i--) {
     const int d = order[i];
     b->sizes[d] = sizes[d];
     b->strides[d] = step;
@@ -121,9 +122,8 @@ bool kiln_loop_dense_order(kiln_dims *dims, const kiln_loop_buffer *b, int *out_
 
 /* Zeros behind the last element of a dimension; false: their number is not known. */
 static bool zeros_after(kiln_dims *dims, const kiln_loop_buffer *b, int d, int64_t *out_after) {
-  const kiln_sum one = kiln_sum_number(1), size = kiln_sum_of(dims, b->copy->sizes[d]);
-  const kiln_sum reach = kiln_sum_times(kiln_sum_minus(size, one), b->copy->between[d] + 1);
-  const kiln_sum end = kiln_sum_plus(reach, kiln_sum_number(b->copy->before[d] + 1));
+  const kiln_sum size = kiln_sum_of(dims, b->copy->sizes[d]);
+  const kiln_sum end = kiln_sum_plus(size, kiln_sum_number(b->copy->before[d]));
   const kiln_sum after = kiln_sum_minus(kiln_sum_of(dims, b->sizes[d]), end);
   *out_after = after.constant;
   return after.known && after.count == 0 && after.constant >= 0;
@@ -155,7 +155,7 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
     const int d = order[i];
     int64_t step = c->strides[d], after = 0;
     (void)zeros_after(fn->dims, b, d, &after);
-    pack.as_it_lies &= step == b->strides[d] && !c->between[d] && !c->flipped[d];
+    pack.as_it_lies &= step == b->strides[d] && !c->flipped[d];
     if (c->flipped[d]) {
       pack.offset += (c->sizes[d] - 1) * step;
       step = -step;
@@ -163,11 +163,9 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
     if (pack.of_tensor) pack.dims[i] = (int8_t)d;
     if (i == last) {
       pack.columns_before = c->before[d];
-      pack.columns_between = c->between[d];
       pack.columns_after = after;
     } else {
       pack.before[i] = c->before[d];
-      pack.between[i] = c->between[d];
       pack.after[i] = after;
     }
     if (pack.of_tensor) continue;

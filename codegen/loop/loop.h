@@ -156,14 +156,18 @@ typedef struct kiln_loop_nest {
   KILN_VEC(kiln_loop_unroll) unrolls;
 } kiln_loop_nest;
 
-/* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, and
- * between them, which whoever calls it makes. The elements of a flipped dimension
- * come last first. Zeros are numbers, and the copy is dense: its dimensions lie in some order.
- * Where sizes are symbols none is flipped. */
+/* What a kernel reads instead of one of its inputs: a copy with zeros around its elements, which
+ * whoever calls it makes. The elements of a flipped dimension come last first. A dimension of the
+ * tensor may be several of the copy: rows of 6 are 3 pairs, the last first, in
+ *
+ *   in b0: f32[3, 2] [2, 1] copy of [3, 2] [2, 1] flipped [1, 0]
+ *
+ * Zeros are numbers, and the copy is dense: its dimensions lie in some order. Where sizes are
+ * symbols none is flipped. */
 typedef struct kiln_loop_copy {
-  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK];  /* of the input */
-  kiln_dim before[KILN_LOOP_MAX_RANK], between[KILN_LOOP_MAX_RANK]; /* zeros */
-  kiln_dim flipped[KILN_LOOP_MAX_RANK];                             /* 1: it is */
+  kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK]; /* of the input */
+  kiln_dim before[KILN_LOOP_MAX_RANK];                             /* zeros */
+  kiln_dim flipped[KILN_LOOP_MAX_RANK];                            /* 1: it is */
 } kiln_loop_copy;
 
 typedef struct kiln_loop_buffer {
@@ -194,8 +198,8 @@ int kiln_loop_add_output(kiln_loop_fn *fn, kiln_dtype dtype, int rank, const int
                          const int64_t *strides);
 /* That the kernel reads a copy of the input: its rank and sizes, and its dimensions from the
  * outermost in memory to the innermost; `copy` lives as long. */
-void kiln_loop_set_copy(kiln_loop_fn *fn, int input, const int64_t *sizes, const int *order,
-                        const kiln_loop_copy *copy);
+void kiln_loop_set_copy(kiln_loop_fn *fn, int input, int rank, const int64_t *sizes,
+                        const int *order, const kiln_loop_copy *copy);
 /* Its dimensions from the one whose elements lie furthest apart to the one whose lie nearest, as
  * they come where steps are alike; strides are numbers. */
 void kiln_loop_memory_order(const kiln_loop_buffer *buffer, int *out_order);

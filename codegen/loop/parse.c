@@ -107,7 +107,6 @@ static kiln_status *parse_copy(parser *p, int rank, kiln_loop_copy *copy) {
   KILN_TRY(parse_dims(p, &count, copy->strides));
   while (count == rank) {
     kiln_dim *dims = kiln_cursor_accept(&p->c, "before")    ? copy->before
-                     : kiln_cursor_accept(&p->c, "between") ? copy->between
                      : kiln_cursor_accept(&p->c, "flipped") ? copy->flipped
                                                             : NULL;
     if (!dims) return NULL;

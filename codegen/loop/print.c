@@ -126,7 +126,7 @@ static void print_copy(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
   const struct {
     const char *word;
     const kiln_dim *dims;
-  } lists[] = {{" before ", c->before}, {" between ", c->between}, {" flipped ", c->flipped}};
+  } lists[] = {{" before ", c->before}, {" flipped ", c->flipped}};
   kiln_text_puts(text, " copy of ");
   print_dims(text, fn->dims, b->rank, c->sizes);
   kiln_text_putc(text, ' ');

@@ -272,31 +272,6 @@ int kiln__schedule_only_load(const kiln_loop_fn *fn, int number, int input) {
   return found;
 }
 
-static kiln_status *verify_pack(const kiln_loop_fn *fn, int number, const kiln_schedule_nest *s,
-                                const kiln_loop_scopes *scopes, const kiln__contraction *c) {
-  const kiln_loop_nest *nest = fn->nests.data[number];
-  if (s->pack >= fn->input_count) REFUSE(number, "b%d is packed, but no input", s->pack);
-  if (fn->buffers.data[s->pack].copy) REFUSE(number, "b%d is packed, but a copy", s->pack);
-  const int load = kiln__schedule_only_load(fn, number, s->pack);
-  if (load < c->inner_open || load > c->end)
-    REFUSE(number, "b%d is packed, but not read by one load in the contraction's loops", s->pack);
-  const kiln_loop_inst *inst = &nest->body.data[load];
-  if (inst->strides[s->panel_loop] == 0)
-    REFUSE(number, "b%d is packed, but does not move with i%d", s->pack, s->panel_loop);
-  if (s->tile_loop >= 0 && inst->strides[s->tile_loop] != 0)
-    REFUSE(number, "b%d is packed, but moves with i%d", s->pack, s->tile_loop);
-  bool numbers = is_number(inst->offset);
-  for (int d = 0; d < scopes->depth[load]; d++) {
-    if (inst->strides[d] == 0) continue;
-    numbers &= is_number(inst->strides[d]);
-    if (d < nest->rank) numbers &= is_number(nest->extents[d]);
-  }
-  for (int i = c->first_open; i <= c->inner_open; i++)
-    numbers &= is_number(nest->body.data[i].offset);
-  if (!numbers) REFUSE(number, "b%d is packed, but where it lies depends on symbols", s->pack);
-  return NULL;
-}
-
 int64_t kiln__schedule_panels(const kiln_loop_nest *nest, const kiln_schedule_nest *s) {
   return (nest->extents[s->panel_loop] + s->panel - 1) / s->panel;
 }
@@ -339,7 +314,7 @@ static kiln_status *verify_nest(const kiln_loop_fn *fn, int number, const kiln_s
     REFUSE(number, "b%d is packed: all of its panels are a strip, or none", s->pack);
   if (s->strip && s->prefetch) REFUSE(number, "panels are prefetched, but in strips");
   KILN_TRY(kiln__schedule_verify_round(fn, number, s, &c));
-  return s->pack < 0 ? NULL : verify_pack(fn, number, s, &scopes, &c);
+  return s->pack < 0 ? NULL : kiln__schedule_verify_pack(fn, number, s, &scopes, &c);
 }
 
 kiln_status *kiln_schedule_verify(const kiln_loop_fn *fn, const kiln_schedule *schedule,
@@ -412,30 +387,6 @@ static plan make_plan(const kiln_loop_nest *nest, const kiln_schedule_nest *s,
   return p;
 }
 
-static kiln_kernel_pack describe_pack(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
-                                      const kiln_schedule_nest *s, const kiln_loop_inst *load,
-                                      const kiln__contraction *c) {
-  kiln_kernel_pack pack = {.input = s->pack,
-                           .item_size = kiln_loop_size(load->dtype),
-                           .rounds = load->dtype != fn->buffers.data[s->pack].dtype,
-                           .pairs = s->pairs,
-                           .offset = load->offset,
-                           .columns = nest->extents[s->panel_loop],
-                           .column = load->strides[s->panel_loop],
-                           .panel = s->panel};
-  for (int d = 0; d < nest->rank; d++) {
-    if (d == s->panel_loop || load->strides[d] == 0) continue;
-    pack.sizes[pack.rank] = nest->extents[d];
-    pack.strides[pack.rank++] = load->strides[d];
-  }
-  pack.outer = pack.rank;
-  for (int i = 0; i < c->loops; i++) {
-    pack.sizes[pack.rank] = nest->body.data[c->first_open + i].offset;
-    pack.strides[pack.rank++] = load->strides[nest->rank + i];
-  }
-  return pack;
-}
-
 /* Elements from one iteration of each of its loops to the next, in the copy; then from panel to
  * panel, and of all. */
 static void packed_strides(const kiln_kernel_pack *pack, int64_t *out_strides, int64_t *out_panel,
@@ -464,6 +415,7 @@ static void pack_buffer(kiln_loop_fn *fn, const kiln_kernel_pack *pack) {
   int64_t strides[KILN_KERNEL_PACK_RANK], panel, all;
   kiln_loop_buffer *b = &fn->buffers.data[pack->input];
   packed_strides(pack, strides, &panel, &all);
+  b->copy = NULL;
   b->rank = 1;
   b->sizes[0] = all;
   b->strides[0] = 1;
@@ -571,7 +523,7 @@ static void schedule_nest(kiln_loop_fn *to, const kiln_loop_fn *fn, int number,
   if (s->pack >= 0) {
     load = kiln__schedule_only_load(fn, number, s->pack);
     pack = &packs[(*pack_count)++];
-    *pack = describe_pack(fn, from, s, &from->body.data[load], &c);
+    *pack = kiln__schedule_describe_pack(fn, from, s, &from->body.data[load], &c);
     pack_buffer(to, pack);
   }
   const plan p = make_plan(from, s, load < 0 ? NULL : &from->body.data[load]);

@@ -257,6 +257,18 @@ kiln_loop_nest *kiln__schedule_apply_body(kiln_loop_fn *to, const kiln_loop_nest
 /* The instruction that opens a loop of the body; -1: there is none. */
 int kiln__loop_of_body(const kiln_loop_nest *nest, int loop);
 
+/* schedule_pack.c: what is packed. Whether the input's copy may be, of which a contraction has this
+ * load. */
+bool kiln__schedule_may_pack_copy(const kiln_loop_buffer *copy, const kiln_loop_nest *nest,
+                                  int load, const kiln__contraction *c);
+kiln_status *kiln__schedule_verify_pack(const kiln_loop_fn *fn, int number,
+                                        const kiln_schedule_nest *s, const kiln_loop_scopes *scopes,
+                                        const kiln__contraction *c) KILN_MUST_USE;
+/* The copy that callers make of it. */
+kiln_kernel_pack kiln__schedule_describe_pack(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
+                                              const kiln_schedule_nest *s,
+                                              const kiln_loop_inst *load,
+                                              const kiln__contraction *c);
 /* The one load of an input, in this nest; -1: there is none, or more. */
 int kiln__schedule_only_load(const kiln_loop_fn *fn, int number, int input);
 

@@ -380,6 +380,16 @@ static bool wants_pairs(const kiln_loop_fn *fn, int number, const kiln_machine *
          !kiln__schedule_pairs_refuse(fn, number, s, &c);
 }
 
+/* Of an image the copy is made for vectors already. */
+static bool may_pack_copy(const kiln_loop_fn *fn, const kiln_loop_nest *nest, int load,
+                          kiln_arena *scratch) {
+  const kiln_loop_buffer *b = &fn->buffers.data[nest->body.data[load].index];
+  const kiln_loop_scopes scopes = kiln_loop_scopes_of(nest, scratch);
+  kiln__contraction c;
+  return !kiln__find_contraction(fn, nest, &scopes, -1, &c) &&
+         kiln__schedule_may_pack_copy(b, nest, load, &c);
+}
+
 /* `packs`: also what lies as vectors read it, where the copy has half the bytes. */
 static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bool packs,
                    kiln_arena *arena, kiln_schedule_nest *out) {
@@ -391,12 +401,13 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   if (!kiln_dim_is_number(columns)) return false;
   const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
   const kiln_loop_inst *inst = &nest->body.data[s.load];
+  const kiln_loop_buffer *b = &fn->buffers.data[inst->index];
   const int64_t rows = s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG);
   const double bytes = panel_bytes(nest, inst, width);
   const bool halves = packs && !s.is_swapped && kiln__schedule_is_rounded(nest, s.load);
   const bool lies = (inst->strides[s.column] == 1 && !halves) ||
                     (s.is_swapped && inst->strides[s.column] == 2) ||
-                    fn->buffers.data[inst->index].copy;
+                    (b->copy && (s.is_swapped || !may_pack_copy(fn, nest, s.load, arena)));
   const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
                                      !lies && rows_over(nest, inst, FEW_ROWS) <= (double)FEW_ROWS);
   const int64_t panel = shape.vectors * width;

@@ -55,18 +55,16 @@ static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *
   for (int d = 0; d < b->rank; d++)
     symbols |= !kiln_dim_is_number(c->sizes[d]) || !kiln_dim_is_number(c->strides[d]);
   for (int d = 0; d < b->rank; d++) {
-    const kiln_dim dims[] = {b->sizes[d],  c->sizes[d],   c->strides[d],
-                             c->before[d], c->between[d], c->flipped[d]};
+    const kiln_dim dims[] = {b->sizes[d], c->sizes[d], c->strides[d], c->before[d], c->flipped[d]};
     for (size_t k = 0; k < sizeof dims / sizeof *dims; k++) {
       const bool known = k < 3 ? kiln_dim_is_known(dims[k]) : kiln_dim_is_number(dims[k]);
       if (!known || dims[k] > KILN_DIM_MOST) REFUSE("a copy of no number");
     }
     if (c->sizes[d] == 0 || c->flipped[d] > !symbols) REFUSE("a copy of nothing");
-    const kiln_sum one = kiln_sum_number(1), size = kiln_sum_of(fn->dims, c->sizes[d]);
-    const kiln_sum reach = kiln_sum_times(kiln_sum_minus(size, one), c->between[d] + 1);
-    const kiln_sum last = kiln_sum_plus(reach, kiln_sum_number(c->before[d]));
-    const kiln_sum end = kiln_sum_minus(kiln_sum_of(fn->dims, b->sizes[d]), one);
-    if (!reach.known || !kiln_sum_is_natural(fn->dims, kiln_sum_minus(end, last)))
+    const kiln_sum size = kiln_sum_of(fn->dims, c->sizes[d]),
+                   all = kiln_sum_of(fn->dims, b->sizes[d]);
+    const kiln_sum end = kiln_sum_plus(size, kiln_sum_number(c->before[d]));
+    if (!kiln_sum_is_natural(fn->dims, kiln_sum_minus(all, end)))
       REFUSE("a copy that is smaller than what it is of");
   }
   if (!kiln_loop_is_dense_copy(fn->dims, b)) REFUSE("a copy that is not contiguous");

@@ -1,4 +1,4 @@
-"""Makes test/data/own/image_sizes and up_convolutions with PyTorch (1.13 or 2.x): images of many sizes through one
+"""Makes test/data/own/image_sizes, up_convolutions and residues with PyTorch (1.13 or 2.x): images of many sizes through one
 network.
 
 Run from the root of the project: python3 test/make/image_sizes.py
@@ -84,3 +84,35 @@ for parameter in model.parameters():
     parameter.requires_grad_(False)
 neutral.save_case("up_convolutions", model, ((torch.randn(1, 24, *size) * 0.5,) for size in (
     (4, 5), (3, 6), (5, 5), (2, 3), (6, 4))), "transposed convolutions of images of many sizes", 1e-4, 1e-5)
+
+SOURCE = """\
+import torch
+from torch.nn import Conv2d, ConvTranspose2d, ConvTranspose3d
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = ConvTranspose2d(24, 20, 4, 2, 1)
+        self.b = ConvTranspose2d(20, 16, 2, 2)
+        self.c = ConvTranspose2d(16, 24, (8, 4), (4, 2), (2, 0), groups=2)
+        self.d = ConvTranspose2d(24, 16, 3, 1, 2, dilation=2)
+        self.e = ConvTranspose2d(16, 9, 4, 2, 5, bias=False)
+        self.f = Conv2d(9, 5, 5, stride=4)
+        self.u = ConvTranspose3d(4, 10, (1, 4, 2), (1, 2, 2), (0, 1, 0))
+        self.v = ConvTranspose3d(10, 8, 2, 2)
+        self.w = torch.nn.Conv3d(8, 3, 3, stride=3)
+
+    def forward(self, x):
+        y = x.view(x.shape[0], 4, 6, x.shape[2], x.shape[3])
+        x = torch.nn.functional.gelu(self.b(torch.relu(self.a(x) + 0.5)) * 2)
+        x = self.e(torch.tanh(self.d(torch.relu(self.c(x)))))
+        y = self.w(torch.relu(self.v(torch.sigmoid(self.u(y)))))
+        return self.f(torch.relu(x)), y
+"""
+model = neutral.define(SOURCE, "residues.py").Model().eval()
+for parameter in model.parameters():
+    parameter.requires_grad_(False)
+neutral.save_case("residues", model, ((torch.randn(*size[:1], 24, *size[1:]) * 0.5,) for size in (
+    (1, 4, 5), (1, 6, 6), (2, 5, 3), (1, 7, 4), (1, 3, 6))),
+    "transposed convolutions by the residues of their places", 1e-4, 1e-5)

@@ -82,6 +82,41 @@ static void test_refused(void **unused) {
   fixture_close(&f);
 }
 
+/* Of rows of a weight the last first. `%s`: what the copy is of. */
+static const char of_copy[] =
+    "kernel {\n  in b0: f32[5, 6] [6, 1]\n  in b1: %s\n  out b2: f32[5, 16] [16, 1]\n"
+    "  nest [5, 16] {\n    reduce 6 {\n"
+    "      %%1 = load f32 b0 + 0 [6, 0, 1]\n      %%2 = load f32 b1 + 0 [0, 1, 16]\n"
+    "      %%3 = contract f32 %%1, %%2 over 1\n    }\n    store f32 b2 + 0 [16, 1], %%3\n  }\n}\n";
+
+static kiln_status *pack_copy(fixture *f, const char *copy, schedule_job *job) {
+  char text[1024];
+  snprintf(text, sizeof text, of_copy, copy);
+  *job = (schedule_job){.fn = parse_loop(f, text, false, NULL),
+                        .text = "schedule {\n  nest 0: panel i1 16, pack b1, tile i0 5\n}\n",
+                        .arena = f->arena};
+  return parse_schedule(job);
+}
+
+/* A pack goes over the tensor itself: of a copy in which each loop has a dimension of its own. */
+static void test_copies(void **unused) {
+  (void)unused;
+  static const char zeros[] = "f32[6, 16] [16, 1] copy of [5, 16] [16, 1] before [1, 0]";
+  static const char two[] = "f32[3, 2, 16] [32, 16, 1] copy of [3, 2, 16] [32, 16, 1]";
+  fixture f;
+  schedule_job job;
+  fixture_open(&f);
+  assert_error(pack_copy(&f, zeros, &job), KILN_INVALID_ARGUMENT, "b1 is packed, but a copy");
+  assert_error(pack_copy(&f, two, &job), KILN_INVALID_ARGUMENT, "b1 is packed, but a copy");
+  assert_ok(pack_copy(&f, "f32[6, 16] [16, 1] copy of [6, 16] [1, 6] flipped [1, 0]", &job));
+  const kiln_scheduled made = kiln_schedule_apply(job.fn, &job.schedule, f.arena);
+  float from[6 * 16], to[6 * 16 + KILN_KERNEL_PACK_BEHIND / sizeof(float)];
+  for (int i = 0; i < 6 * 16; i++) from[i] = (float)i;
+  kiln_pack_copy(&made.packs[0], from, to);
+  for (int i = 0; i < 6 * 16; i++) assert_true(to[i] == (float)(5 - i / 16 + 6 * (i % 16)));
+  fixture_close(&f);
+}
+
 /* Factors that are cast to bf16 and back. */
 static const char rounded_linear[] =
     "kernel {\n  in b0: f32[5, 64] [64, 1]\n  in b1: f32[100, 64] [64, 1]\n"
@@ -654,13 +689,10 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_rounded),
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_rules_of_prefetch),
-      cmocka_unit_test(test_no_contraction),
-      cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_text),           cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_copies),         cmocka_unit_test(test_rounded),
+      cmocka_unit_test(test_rules),          cmocka_unit_test(test_rules_of_prefetch),
+      cmocka_unit_test(test_no_contraction), cmocka_unit_test(test_windows),
       cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
