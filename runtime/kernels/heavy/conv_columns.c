@@ -33,7 +33,7 @@ static bool lies_in_line(const kiln_conv *p) {
 
 bool kiln__conv_has_columns(const kiln_conv *p, size_t item) {
   const int64_t pixels = pixels_of(p), taps = taps_of(p);
-  return p->channels >= 8 && p->outputs * taps >= 16 && pixels > 0 &&
+  return p->channels >= 8 && p->outputs * taps >= 4 && pixels > 0 &&
          taps <= MOST_BYTES / (int64_t)item / pixels && p->axis[2].out_stride == 1 &&
          p->w_output == taps && lies_in_line(p);
 }
