@@ -529,6 +529,19 @@ static bool asks_for_trial(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   return drops || rows > 1;
 }
 
+/* What reads elements by their number reads a kernel's inputs, and no view of one. */
+static bool refuse_views(kiln_fusion *f, const kiln_fusion_cluster *c) {
+  bool any = false;
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
+    kiln_fusion_node *n = &f->nodes[m];
+    if (!n->is_view || !kiln_type_is_tensor(n->node->outputs[0]->type)) continue;
+    n->fusible = false;
+    kiln__fusion_refuse(f, n->node, KILN_REASON_no_indirect_load);
+    any = true;
+  }
+  return any;
+}
+
 /* A group that cannot is to be formed without what changes where elements stand, or without joins,
  * where they are the cause: views have no parts; or without reductions, where their rows may be;
  * then without its product, which a kernel would make slowly. */
@@ -546,6 +559,7 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count,
       (kiln_factor_type)f->pass->env->flags.matmul, kiln_arena_mem(f->arena));
   if (reason == KILN_REASON_none) return true;
+  if (reason == KILN_REASON_no_indirect_load && refuse_views(f, c)) return false;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     const bool rows = c->rows.unclear ? kiln__fusion_drops_dims(f->nodes[m].node)
                                       : !c->has_maps && reduces(f->nodes[m].node);

@@ -25,11 +25,11 @@
 /* Nanoseconds that channels last save of a multiplication, of windows, of those that Winograd's
  * kernels take then, of single pixels and of windows over one channel (in registers of 16 floats,
  * which shuffle channels by masked stores, the last one), of transposed ones, which store element
- * by element else, and of all where pixels are a symbol, whose rows have no tile of vectors; and
- * that an element costs which is turned round. */
+ * by element else, and of all where pixels are a symbol, whose rows have no tile of vectors; of an
+ * element of a picture of another size; and that an element costs which is turned round. */
 static const double WINDOW_GAIN = 0.002, WINOGRAD_GAIN = 0.004, PIXEL_GAIN = 0.0005,
                     CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03, TRANSPOSED_GAIN = 0.01;
-static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
+static const double SYMBOL_GAIN = 0.005, RESIZE_GAIN = 0.4, TURN_COST = 0.3;
 
 typedef struct laid {
   kiln_ir_value *value;
@@ -117,11 +117,19 @@ static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_
          gain;
 }
 
+/* A picture of another size. */
+static bool is_resized(const kiln_node *n) {
+  return n->op && n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_data &&
+         kiln_type_has_dims(n->outputs[0]->type);
+}
+
 static double gain_of(const planner *p, const kiln_graph *body) {
   const bool by_winograd = kiln__heavy_wants_channels_last(p->pass->env, body);
   double gain = 0;
-  for (const kiln_node *n = body->top->first; n; n = n->next)
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
     if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(p, n, by_winograd);
+    if (is_resized(n)) gain += numel_of(n->outputs[0]) * RESIZE_GAIN;
+  }
   return gain;
 }
 
@@ -423,7 +431,7 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
  * kernel, which has tables of a row's places, takes a third of that. */
 static const kiln_node *find_resized(const kiln_graph *body) {
   for (const kiln_node *n = body->top->first; n; n = n->next)
-    if (n->op && (n->op->flags & KILN_OP_WINDOWS) && n->op->cost == KILN_COST_data) return n;
+    if (is_resized(n)) return n;
   return NULL;
 }
 
