@@ -10,7 +10,10 @@
  * Group norm is x * scale + shift. Between convolutions, where channels may be last in memory, a
  * kernel of it would go over all pixels once for each group of channels; the operator
  * kiln::group_norm_terms finds all their statistics at once, and the product and the sum join the
- * groups around. */
+ * groups around.
+ *
+ * What stands behind views of a convolution, element by element, goes in front of them, where it
+ * joins the convolution's kernel. */
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 #include "jit/layouts.h"
@@ -127,19 +130,97 @@ static bool take_norm_apart(kiln_node *n) {
   return true;
 }
 
+/* -- Views behind convolutions -- */
+
+static bool is_view(const kiln_node *n) {
+  if (!n->op || n->op->cost != KILN_COST_view || n->op->variant != KILN_VARIANT_NONE ||
+      n->output_count != 1)
+    return false;
+  for (int i = 1; i < n->input_count; i++)
+    if (!kiln_ir_value_constant(kiln_node_input(n, i))) return false;
+  return true;
+}
+
+/* Element by element, of one tensor. */
+static bool is_map(const kiln_node *n) {
+  if (!n->op || n->op->cost != KILN_COST_pointwise || n->op->variant != KILN_VARIANT_NONE ||
+      n->output_count != 1 || n->input_count == 0 || !kiln_codegen_has_lowering(n->op))
+    return false;
+  for (int i = 1; i < n->input_count; i++)
+    if (!kiln_ir_value_constant(kiln_node_input(n, i)) ||
+        kiln_type_is_tensor(kiln_node_input(n, i)->type))
+      return false;
+  return true;
+}
+
+static bool is_only_use(const kiln_ir_value *v, const kiln_node *user) {
+  return v->use_count == 1 && v->node->block == user->block;
+}
+
+static kiln_dim numel_of(const kiln_ir_value *v) {
+  kiln_dim numel = 1;
+  for (int d = 0; d < v->type->detail->rank; d++)
+    numel = kiln_dim_product(kiln_type_table_dims(v->node->graph->types), numel,
+                             v->type->detail->sizes[d]);
+  return numel;
+}
+
+/* Whether a view has all elements of it, as far as types tell. */
+static bool has_all_of(const kiln_ir_value *view, const kiln_ir_value *v) {
+  return kiln_type_has_dims(view->type) && kiln_type_has_dims(v->type) &&
+         kiln_dim_is_known(numel_of(v)) && numel_of(view) == numel_of(v);
+}
+
+/* A convolution's result, or what is made of it element by element. */
+static bool is_of_convolution(const kiln_ir_value *v) {
+  enum { MOST_MAPS = 8 };
+  for (int i = 0; i < MOST_MAPS && is_map(v->node); i++) v = kiln_node_input(v->node, 0);
+  return v->node->op && kiln_codegen_convolves(v->node->op);
+}
+
+/* gelu(y.flatten(2).transpose(1, 2)) becomes gelu(y).flatten(2).transpose(1, 2), of a convolution's
+ * y: its kernel computes it. */
+static bool raise_map(kiln_pass *pass, kiln_node *n) {
+  if (!is_map(n)) return false;
+  kiln_ir_value *from = kiln_node_input(n, 0), *to = n->outputs[0], *y = from;
+  kiln_node *first = NULL;
+  for (const kiln_node *user = n; is_only_use(y, user) && is_view(y->node);
+       y = kiln_node_input(y->node, 0))
+    user = first = y->node;
+  if (!first || !is_only_use(y, first) || !is_of_convolution(y) || to->type != from->type ||
+      !has_all_of(from, y) || kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
+      kiln_alias_has_writers(kiln_pass_alias(pass), to))
+    return false;
+  kiln_ir_value_replace_uses(to, from);
+  kiln_node_detach(n);
+  kiln_node_insert_before(n, first);
+  kiln_map none = kiln_map_in(pass->scratch);
+  for (int i = 1; i < n->input_count; i++) {
+    kiln_node *constant = kiln_node_copy(n->graph, kiln_node_input(n, i)->node, &none);
+    kiln_node_insert_before(constant, n);
+    kiln_node_set_input(n, i, constant->outputs[0]);
+  }
+  kiln_node_set_input(n, 0, y);
+  to->type = y->type;
+  kiln_node_set_input(first, 0, to);
+  kiln_pass_forget_alias(pass);
+  return true;
+}
+
 /* Where no kernel convolves, statistics are best found by the kernel that reads them. */
-static bool wants_terms(const kiln_pass *pass, const kiln_block *block) {
+static bool is_convolved(const kiln_pass *pass, const kiln_block *block) {
   const kiln_flags *flags = &pass->env->flags;
   return flags->layouts && !flags->exact && flags->codegen == (int)KILN_BACKEND_LLVM &&
          flags->compat != KILN_COMPAT_TORCH && has_convolution(block);
 }
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {
-  const bool terms = wants_terms(pass, block);
+  const bool convolved = is_convolved(pass, block);
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
-    if ((terms && take_norm_apart(n)) || decompose(n)) pass->changed = true;
+    if ((convolved && (take_norm_apart(n) || raise_map(pass, n))) || decompose(n))
+      pass->changed = true;
   }
 }
 
