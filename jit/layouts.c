@@ -25,11 +25,14 @@
 /* Nanoseconds that channels last save of a multiplication, of windows, of those that Winograd's
  * kernels take then, of single pixels and of windows over one channel (in registers of 16 floats,
  * which shuffle channels by masked stores, the last one), of transposed ones, which store element
- * by element else, and of all where pixels are a symbol, whose rows have no tile of vectors; of an
- * element of a picture of another size; and that an element costs which is turned round. */
+ * by element else, and of all where pixels are a symbol, whose rows have no tile of vectors; and
+ * that an element costs which is turned round. */
 static const double WINDOW_GAIN = 0.002, WINOGRAD_GAIN = 0.004, PIXEL_GAIN = 0.0005,
                     CHANNEL_GAIN = 0.01, WIDE_GAIN = 0.03, TRANSPOSED_GAIN = 0.01;
-static const double SYMBOL_GAIN = 0.005, RESIZE_GAIN = 0.4, TURN_COST = 0.3;
+static const double SYMBOL_GAIN = 0.005, TURN_COST = 0.3;
+/* Nanoseconds of a picture of another size: the interpreter gathers elements along rows, of which
+ * it adds up those above each other; a kernel goes over pixels, and in each over the channels. */
+static const double GATHER_COST = 1, ROWS_COST = 0.05, PIXEL_COST = 10, CHANNEL_COST = 0.08;
 
 typedef struct laid {
   kiln_ir_value *value;
@@ -120,7 +123,20 @@ static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_
 /* A picture of another size. */
 static bool is_resized(const kiln_node *n) {
   return n->op && n->op->flags & KILN_OP_WINDOWS && n->op->cost == KILN_COST_data &&
-         kiln_type_has_dims(n->outputs[0]->type);
+         kiln_type_has_dims(n->outputs[0]->type) && kiln_type_has_dims(kiln_node_input(n, 0)->type);
+}
+
+static double gain_of_resized(const kiln_node *n) {
+  const kiln_tensor_detail *from = kiln_node_input(n, 0)->type->detail;
+  const kiln_tensor_detail *to = n->outputs[0]->type->detail;
+  if (!kiln_has_channels_last(to->rank) || from->rank != to->rank) return 0;
+  const double all = numel_of(n->outputs[0]), channels = (double)kiln_dim_or(to->sizes[1], SYMBOL);
+  double gathered = all;
+  for (int d = 2; d < to->rank - 1; d++)
+    gathered *=
+        (double)kiln_dim_or(from->sizes[d], SYMBOL) / (double)kiln_dim_or(to->sizes[d], SYMBOL);
+  const double by_rows = gathered * GATHER_COST + all * ROWS_COST;
+  return by_rows - all * (PIXEL_COST / channels + CHANNEL_COST);
 }
 
 static double gain_of(const planner *p, const kiln_graph *body) {
@@ -128,7 +144,7 @@ static double gain_of(const planner *p, const kiln_graph *body) {
   double gain = 0;
   for (const kiln_node *n = body->top->first; n; n = n->next) {
     if (kiln_codegen_convolves(n->op)) gain += gain_of_convolution(p, n, by_winograd);
-    if (is_resized(n)) gain += numel_of(n->outputs[0]) * RESIZE_GAIN;
+    if (is_resized(n)) gain += gain_of_resized(n);
   }
   return gain;
 }
