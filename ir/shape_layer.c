@@ -179,6 +179,11 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* The same, row by row whatever the strides of argument 0 are. */
+bool kiln__shape_layer_norm(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  return self && kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, true);
+}
 /* Self with elements [start, start + count) of a dimension replaced; the guard is asked whether it
  * has them. */
 static void want_part(const kiln_shape_query *q, kiln_dim size, int64_t start, kiln_sum count) {

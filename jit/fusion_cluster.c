@@ -217,8 +217,18 @@ static bool is_image(const kiln_ir_value *v) {
   }
   return false;
 }
-/* It computes each element of several in a window, or of all of an image, or joins channels of
- * images: alone it is a group, which reads images as they lie. */
+/* An image's pixels as rows: its channels stand last. */
+static bool is_turned_image(const kiln_ir_value *v) {
+  bool turned = false;
+  for (; v->node->op && v->node->op->cost == KILN_COST_view && v->node->input_count > 0;
+       v = kiln_node_input(v->node, 0)) {
+    const kiln_tensor_detail *d = v->type->detail;
+    turned |= d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1;
+  }
+  return turned && (is_image(v) || (v->node->op && kiln_codegen_convolves(v->node->op)));
+}
+/* It computes each element of several in a window, or of all of an image, or of a row of pixels, or
+ * joins channels of images: alone it is a group, which reads images as they lie. */
 static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
   int64_t dim;
@@ -228,7 +238,10 @@ static bool is_of_images(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_cat))
     return out && out->rank == 4 && kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) &&
            (dim == 1 || dim == -3) && is_image(kiln_node_input(n, 0));
-  return image && image->rank == 4 && kiln_codegen_reduces(n, &mask) && mask == (1 << 2 | 1 << 3);
+  if (!image || !kiln_codegen_reduces(n, &mask)) return false;
+  return (image->rank == 4 && mask == (1 << 2 | 1 << 3)) ||
+         (image->rank > 1 && mask == UINT64_C(1) << (image->rank - 1) &&
+          is_turned_image(kiln_node_input(n, 0)));
 }
 
 /* The product whose factors a list has; else the node itself. */

@@ -15,6 +15,8 @@
  * stay PyTorch's. What leaves goes through aten::contiguous, which is also how a value comes in,
  * but for the image of a convolution, of which its kernel reads a copy anyway, if it is not one of
  * Winograd's. The verifier refuses a layout anywhere else. */
+#include <string.h>
+
 #include "codegen/codegen.h"
 #include "guards/guards.h"
 #include "jit/convolution.h"
@@ -57,6 +59,42 @@ bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
   return !t->physical;
 }
 
+static bool lies_alike(const kiln_ir_value *v, const kiln_tensor_detail *t) {
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
+  const kiln_tensor_detail *d = v->type->detail;
+  const size_t bytes = sizeof *t->sizes * (size_t)t->rank;
+  return d->has_strides && d->rank == t->rank && memcmp(d->sizes, t->sizes, bytes) == 0 &&
+         memcmp(d->strides, t->strides, bytes) == 0;
+}
+
+/* Whether what lies so in a group are rows: linear(x, w) of pixels whose channels are last
+ * already, (1, 56, 56, 24), has them, and layer_norm reads them. */
+static bool has_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
+  for (const kiln_node *n = body->top->first; n; n = n->next) {
+    uint64_t mask;
+    if (!n->op || n->input_count == 0 || n->output_count == 0 || kiln_codegen_convolves(n->op))
+      continue;
+    const bool product = kiln_codegen_contracts(n->op);
+    const bool last = kiln_codegen_reduces(n, &mask) && mask == UINT64_C(1) << (t->rank - 1);
+    if ((product && lies_alike(n->outputs[0], t)) ||
+        ((product || last) && lies_alike(kiln_node_input(n, 0), t)))
+      return true;
+  }
+  return false;
+}
+
+/* Whether the groups that give and read the value have it as rows. */
+static bool is_rows(const kiln_ir_value *v) {
+  if (kiln_node_is_group(v->node) &&
+      has_rows(kiln_node_graph(v->node, "Subgraph"), v->type->detail))
+    return true;
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    if (kiln_node_is_group(use->user) &&
+        has_rows(kiln_node_graph(use->user, "Subgraph"), v->type->detail))
+      return true;
+  return false;
+}
+
 /* Channels and pixels, as PyTorch would have them without being asked. */
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
@@ -66,7 +104,7 @@ static bool can_turn(const kiln_ir_value *v) {
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
   return d->sizes[1] > 1 && !is_pixel &&
-         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d);
+         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d) && !is_rows(v);
 }
 
 enum { SYMBOL = 32 /* what one stands for */ };
