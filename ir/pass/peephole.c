@@ -106,49 +106,55 @@ static bool is_size_cut(const kiln_node *quotient) {
          kiln_node_is(number, KILN_OP_prim_NumToTensor_Scalar) &&
          kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int);
 }
-/* What a trace makes of +, -, *, //, % of ints. */
+/* What a trace makes of +, -, *, //, % of ints. Of 7 - x it makes rsub(x, 7). */
+typedef enum number_form { PLAIN, ALPHA, REVERSED /* with alpha */, DIVIDES } number_form;
 static const struct {
   kiln_op_id of_tensor, of_scalar, of_ints;
-  bool alpha, divides;
+  number_form form;
 } arithmetic[] = {
-    {KILN_OP_add_Tensor, KILN_OP_add_Scalar, KILN_OP_add_int, true, false},
-    {KILN_OP_sub_Tensor, KILN_OP_sub_Scalar, KILN_OP_sub_int, true, false},
-    {KILN_OP_mul_Tensor, KILN_OP_mul_Scalar, KILN_OP_mul_int, false, false},
-    {KILN_OP_floor_divide, KILN_OP_floor_divide_Scalar, KILN_OP_floordiv_int, false, true},
-    {KILN_OP_div_Tensor_mode, KILN_OP_div_Tensor_mode, KILN_OP_floordiv_int, false, true},
-    {KILN_OP_remainder_Tensor, KILN_OP_remainder_Scalar, KILN_OP_remainder_int, false, true},
+    {KILN_OP_add_Tensor, KILN_OP_add_Scalar, KILN_OP_add_int, ALPHA},
+    {KILN_OP_sub_Tensor, KILN_OP_sub_Scalar, KILN_OP_sub_int, ALPHA},
+    {KILN_OP_rsub_Tensor, KILN_OP_rsub_Scalar, KILN_OP_sub_int, REVERSED},
+    {KILN_OP_mul_Tensor, KILN_OP_mul_Scalar, KILN_OP_mul_int, PLAIN},
+    {KILN_OP_floor_divide, KILN_OP_floor_divide_Scalar, KILN_OP_floordiv_int, DIVIDES},
+    {KILN_OP_div_Tensor_mode, KILN_OP_div_Tensor_mode, KILN_OP_floordiv_int, DIVIDES},
+    {KILN_OP_remainder_Tensor, KILN_OP_remainder_Scalar, KILN_OP_remainder_int, DIVIDES},
 };
-/* The operator of ints; -1: `source` is none of these, or divides by what may not be positive. */
-static int ints_of(const kiln_node *source) {
+/* Its row of that table; -1: `source` is none of these, or divides by what may not be positive. */
+static int arithmetic_of(const kiln_node *source) {
   const int count = (int)(sizeof arithmetic / sizeof *arithmetic);
   int k = 0;
   while (k < count && !kiln_node_is(source, arithmetic[k].of_tensor) &&
          !kiln_node_is(source, arithmetic[k].of_scalar))
     k++;
-  if (k == count || (arithmetic[k].alpha && !is_int(kiln_node_input(source, 2), 1)) ||
+  if (k == count) return -1;
+  const number_form form = arithmetic[k].form;
+  if (((form == ALPHA || form == REVERSED) && !is_int(kiln_node_input(source, 2), 1)) ||
       (kiln_node_is(source, KILN_OP_div_Tensor_mode) && !is_size_cut(source)))
     return -1;
-  if (arithmetic[k].divides) {
+  if (form == DIVIDES) {
     const kiln_ir_value *by = kiln_node_input(source, 1);
     int64_t number;
     if ((!literal_int(by, &number) && !kiln_ir_value_const_int(by, &number)) || number <= 0)
       return -1;
   }
-  return (int)arithmetic[k].of_ints;
+  return k;
 }
 
-enum { MOST_NUMBERS = 6 }; /* operators in a row */
+enum { MOST_NUMBERS = 64 }; /* operators of one int, each as often as it is read */
 
 /* Whether a tensor, or an int beside it, is a number that became one, a literal, or computed of
  * such. */
-static bool is_int_of_trace(const kiln_ir_value *v, int depth) {
+static bool is_int_of_trace(const kiln_ir_value *v, int *count) {
   int64_t i;
   if (v->type->kind == KILN_TYPE_INT || literal_int(v, &i)) return true;
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar))
     return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT;
-  return depth < MOST_NUMBERS && ints_of(v->node) >= 0 &&
-         is_int_of_trace(kiln_node_input(v->node, 0), depth + 1) &&
-         is_int_of_trace(kiln_node_input(v->node, 1), depth + 1);
+  if (++*count > MOST_NUMBERS) return false;
+  if (kiln_node_is(v->node, KILN_OP_neg))
+    return is_int_of_trace(kiln_node_input(v->node, 0), count);
+  return arithmetic_of(v->node) >= 0 && is_int_of_trace(kiln_node_input(v->node, 0), count) &&
+         is_int_of_trace(kiln_node_input(v->node, 1), count);
 }
 /* That as an int, made in front of a node. */
 static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
@@ -156,19 +162,24 @@ static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
   if (v->type->kind == KILN_TYPE_INT) return v;
   if (literal_int(v, &i)) return kiln__rule_int(at, i);
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) return kiln_node_input(v->node, 0);
-  kiln_ir_value *a = as_int(at, kiln_node_input(v->node, 0));
-  kiln_ir_value *b = as_int(at, kiln_node_input(v->node, 1));
-  kiln_node *made = kiln_node_create_id(at->graph, (kiln_op_id)ints_of(v->node));
-  made->range = v->node->range;
+  const bool negates = kiln_node_is(v->node, KILN_OP_neg);
+  const int k = negates ? -1 : arithmetic_of(v->node);
+  const bool reversed = !negates && arithmetic[k].form == REVERSED;
+  kiln_ir_value *a = as_int(at, kiln_node_input(v->node, reversed));
+  kiln_ir_value *b = negates ? NULL : as_int(at, kiln_node_input(v->node, !reversed));
+  kiln_node *made =
+      kiln_node_create_like(v->node, negates ? KILN_OP_neg_int : arithmetic[k].of_ints);
   kiln_node_add_input(made, a);
-  kiln_node_add_input(made, b);
+  if (b) kiln_node_add_input(made, b);
   kiln_node_insert_before(made, at);
   return kiln_node_add_output(made, kiln_type_basic(KILN_TYPE_INT));
 }
 static kiln_ir_value *item_of_number(const trial *t) {
   const kiln_node *source = kiln__rule_input(t, 0)->node;
-  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) && ints_of(source) >= 0 &&
-      is_int_of_trace(kiln__rule_input(t, 0), 0))
+  int count = 0;
+  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) &&
+      (kiln_node_is(source, KILN_OP_neg) || arithmetic_of(source) >= 0) &&
+      is_int_of_trace(kiln__rule_input(t, 0), &count))
     return as_int(t->node, kiln__rule_input(t, 0));
   if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
   kiln_ir_value *number = kiln_node_input(source, 0);
