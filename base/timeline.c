@@ -8,9 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/flags.h"
 
 enum { LINE_BYTES = 8192, TEXT_BYTES = 480 }; /* room for a name and the args, all of quotes */
 _Static_assert((1 + KILN_TIMELINE_ARGS) * (2 * TEXT_BYTES + 2) < LINE_BYTES - 1024, "a line");
@@ -92,12 +96,35 @@ static kiln_status *open_sink(const char *flag, const char *path, int mode, sink
                     strerror(errno));
 }
 
+/* Whether another context, of any process, writes a trace to this file; else it is locked until it
+ * is closed. Of what is no file, and where there are no locks, that is not known. */
+static bool is_taken(int fd) {
+  struct stat s;
+  return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK;
+}
+
+/* The first of FILE, FILE.2, FILE.3, … that is free; its old text goes. */
+static kiln_status *open_trace(const char *path, sink *out) {
+  enum { MOST_FILES = 1000 };
+  char name[KILN_FLAG_STRING_MAX + 8];
+  snprintf(name, sizeof name, "%s", path);
+  KILN_TRY(open_sink("trace", name, 0, out));
+  for (int i = 2; i <= MOST_FILES && out->fd >= 0 && is_taken(out->fd); i++) {
+    close(out->fd);
+    snprintf(name, sizeof name, "%s.%d", path, i);
+    KILN_TRY(open_sink("trace", name, 0, out));
+  }
+  if (out->fd >= 0) (void)!ftruncate(out->fd, 0); /* a pipe has no text */
+  return NULL;
+}
+
 kiln_status *kiln_timeline_create(const char *trace, const char *lines, kiln_timeline **out) {
   kiln_timeline *t = calloc(1, sizeof *t);
   if (!t) return kiln_status_oom();
   *t = (kiln_timeline){.maker = getpid(), .trace.fd = -1, .lines.fd = -1};
   pthread_mutex_init(&t->lock, NULL);
-  kiln_status *status = open_sink("trace", trace, O_TRUNC, &t->trace);
+  kiln_status *status = open_trace(trace, &t->trace);
   if (!status) status = open_sink("events", lines, O_APPEND, &t->lines);
   if (status) {
     kiln_timeline_destroy(t);

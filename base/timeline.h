@@ -49,7 +49,8 @@ typedef enum kiln_event {
 typedef struct kiln_timeline kiln_timeline;
 
 /* Files of a trace and of lines, "" for none: KILN_INVALID_FILE where they cannot be written. A
- * trace that is there gives way; lines are added at the file's end. */
+ * trace that is there gives way, but for one that another context still writes: then the file is
+ * FILE.2, or the next that is free. Lines are added at the file's end. */
 kiln_status *kiln_timeline_create(const char *trace, const char *lines,
                                   kiln_timeline **out_timeline) KILN_MUST_USE;
 void kiln_timeline_destroy(kiln_timeline *timeline);

@@ -49,6 +49,31 @@ static double number_of(const cJSON *event, const char *name) {
   return cJSON_GetNumberValue(cJSON_GetObjectItem(event, name));
 }
 
+/* Two contexts that name one file, as an environment variable does for all of them. */
+static void one_file_of_two(void **state) {
+  fixture *f = *state;
+  kiln_timeline *second, *third;
+  char path[80], text[4096];
+  assert_null(kiln_timeline_create(f->path, "", &second));
+  kiln_timeline_mark(f->timeline, KILN_EVENT_guard, "first", 0, NULL);
+  kiln_timeline_mark(second, KILN_EVENT_guard, "second", 0, NULL);
+  kiln_timeline_destroy(second);
+  assert_null(kiln_timeline_create(f->path, "", &third)); /* the second's file is free again */
+  kiln_timeline_mark(third, KILN_EVENT_guard, "third", 0, NULL);
+  kiln_timeline_destroy(third);
+  cJSON *events = end(f);
+  assert_int_equal(cJSON_GetArraySize(events), 2);
+  assert_string_equal(text_of(cJSON_GetArrayItem(events, 1), "name"), "first");
+  cJSON_Delete(events);
+  snprintf(path, sizeof path, "%s.2", f->path);
+  text[read_file(path, text, sizeof text - 1)] = '\0';
+  unlink(path);
+  events = cJSON_Parse(text);
+  assert_int_equal(cJSON_GetArraySize(events), 2);
+  assert_string_equal(text_of(cJSON_GetArrayItem(events, 1), "name"), "third");
+  cJSON_Delete(events);
+}
+
 static void *tell(void *timeline) {
   for (int i = 0; i < EVENTS; i++) {
     const uint64_t began = kiln_timeline_now(timeline);
@@ -184,6 +209,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(events_of_threads, setup, teardown),
       cmocka_unit_test_setup_teardown(long_texts_are_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(a_child_is_silent, setup, teardown),
+      cmocka_unit_test_setup_teardown(one_file_of_two, setup, teardown),
       cmocka_unit_test_setup_teardown(lines, setup, teardown),
       cmocka_unit_test_setup_teardown(no_file, setup, teardown),
   };
