@@ -45,7 +45,7 @@
 #include "runtime/kernel_abi.h"
 #include "runtime/kernels/reduce/reduce.h"
 
-enum { KILN_LOOP_MAX_RANK = 12, KILN_LOOP_MAX_INSTS = 1 << 16 };
+enum { KILN_LOOP_MAX_RANK = 14, KILN_LOOP_MAX_INSTS = 1 << 16 };
 
 typedef enum kiln_loop_opcode {
 #define KILN_LOOP_OP(name, arity, rule, classes, eval, emit) KILN_LOOP_##name,

@@ -32,7 +32,7 @@ static int64_t draw(conv *c, int least, int most) {
 
 /* Taps, padding and what more there is of a transposed one; others have no lowering. */
 static void draw_residues(conv *c, int d) {
-  if (c->nd == 3 && d < 2) c->stride[d] = 1; /* else there are too many loops */
+  if (c->nd == 3 && c->stride[d] > 2) c->stride[d] = 2; /* else there are too many loops */
   const int64_t s = c->stride[d];
   if (s > 1) {
     c->dilation[d] = 1;
