@@ -181,12 +181,15 @@ static bool is_of_convolution(const kiln_ir_value *v) {
 /* gelu(y.flatten(2).transpose(1, 2)) becomes gelu(y).flatten(2).transpose(1, 2), of a convolution's
  * y: its kernel computes it. */
 static bool raise_map(kiln_pass *pass, kiln_node *n) {
+  enum { MOST_VIEWS = 8 };
   if (!is_map(n)) return false;
   kiln_ir_value *from = kiln_node_input(n, 0), *to = n->outputs[0], *y = from;
   kiln_node *first = NULL;
-  for (const kiln_node *user = n; is_only_use(y, user) && is_view(y->node);
-       y = kiln_node_input(y->node, 0))
+  const kiln_node *user = n;
+  for (int i = 0; i < MOST_VIEWS && is_only_use(y, user) && is_view(y->node); i++) {
     user = first = y->node;
+    y = kiln_node_input(y->node, 0);
+  }
   if (!first || !is_only_use(y, first) || !is_of_convolution(y) || to->type != from->type ||
       !has_all_of(from, y) || kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
       kiln_alias_has_writers(kiln_pass_alias(pass), to))
@@ -202,8 +205,7 @@ static bool raise_map(kiln_pass *pass, kiln_node *n) {
   }
   kiln_node_set_input(n, 0, y);
   to->type = y->type;
-  kiln_node_set_input(first, 0, to);
-  kiln_pass_forget_alias(pass);
+  kiln_node_set_input(first, 0, to); /* nobody writes what all of them share, now as before */
   return true;
 }
 
@@ -226,5 +228,6 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
 
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass) {
   visit_block(pass, pass->graph->top);
+  if (pass->changed) kiln_pass_forget_alias(pass);
   return NULL;
 }

@@ -219,9 +219,11 @@ static bool is_image(const kiln_ir_value *v) {
 }
 /* An image's pixels as rows: its channels stand last. */
 static bool is_turned_image(const kiln_ir_value *v) {
+  enum { MOST_VIEWS = 8 };
   bool turned = false;
-  for (; v->node->op && v->node->op->cost == KILN_COST_view && v->node->input_count > 0;
-       v = kiln_node_input(v->node, 0)) {
+  for (int i = 0; i < MOST_VIEWS && v->node->op && v->node->op->cost == KILN_COST_view &&
+                  v->node->input_count > 0;
+       i++, v = kiln_node_input(v->node, 0)) {
     const kiln_tensor_detail *d = v->type->detail;
     turned |= d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1;
   }

@@ -47,6 +47,7 @@ typedef struct planner {
   const kiln_block *block;
   kiln_map numbers; /* value -> its place in `all` and 1 */
   kiln_map turned;  /* value of outside -> the same with channels last */
+  kiln_map images;  /* value -> is_image_of, as a number */
   KILN_VEC(laid) all;
 } planner;
 
@@ -104,7 +105,18 @@ static bool can_turn(const kiln_ir_value *v) {
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
   return d->sizes[1] > 1 && !is_pixel &&
-         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d) && !is_rows(v);
+         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d);
+}
+
+/* The same, if it is not what a group has as rows; found once for all that read it. */
+static bool is_image_of(planner *p, const kiln_ir_value *v) {
+  enum { NO = 1, YES };
+  intptr_t known = (intptr_t)kiln_map_find_ptr(&p->images, v);
+  if (!known) {
+    known = can_turn(v) && !is_rows(v) ? YES : NO;
+    kiln_map_set_ptr(&p->images, v, (void *)known);
+  }
+  return known == YES;
 }
 
 enum { SYMBOL = 32 /* what one stands for */ };
@@ -196,10 +208,10 @@ static bool is_image(const kiln_graph *body, int input) {
 }
 
 /* Whether the group would want the value, which is not one of `all`, turned round. */
-static bool wants_turned(const planner *p, const kiln_node *group, int input) {
+static bool wants_turned(planner *p, const kiln_node *group, int input) {
   const kiln_ir_value *v = kiln_node_input(group, input);
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
-  return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && can_turn(v) &&
+  return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && is_image_of(p, v) &&
          (!is_image(body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
@@ -220,7 +232,7 @@ static void find_values(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
-      if (!can_turn(v)) continue;
+      if (!is_image_of(p, v)) continue;
       const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -TURN_COST * numel_of(v) : 0};
       kiln_vec_push(p->pass->scratch, &p->all, found);
       kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);
@@ -461,6 +473,7 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
   planner p = {.pass = pass, .block = block};
   p.numbers = kiln_map_in(pass->scratch);
   p.turned = kiln_map_in(pass->scratch);
+  p.images = kiln_map_in(pass->scratch);
   find_values(&p);
   find_gains(&p);
   for (kiln_node *n = block->first; n; n = n->next) {
