@@ -175,12 +175,6 @@ static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x,
          (l->channels_last && !c->lone && kiln_map_find_ptr(&l->buffers, x));
 }
 
-/* Whether windows reach behind the image. */
-static bool reaches_behind(const conv *c, int d) {
-  return kiln_dim_is_number(c->in[d]) && kiln_dim_is_number(c->out[d]) &&
-         (c->out[d] - 1) * c->stride[d] + (c->taps[d] - 1) * c->dilation[d] - c->pad[d] >= c->in[d];
-}
-
 /* Zeros before the image, and its size with those around it. */
 static bool find_zeros(kiln__lowering *l, const conv *c, int d, int border, kiln_dim *out_before,
                        kiln_dim *out_size) {
@@ -219,7 +213,7 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c,
   for (int d = 0; d < first; d++) sizes[d] = from.sizes[d];
   for (int d = 0; d < c->nd; d++) {
     if (!find_zeros(l, c, d, border, &copy.before[first + d], &sizes[first + d])) return false;
-    any |= c->transposed ? sizes[first + d] != c->in[d] : c->pad[d] > 0 || reaches_behind(c, d);
+    any |= sizes[first + d] != c->in[d];
   }
   if (!any) return true;
   *out_buffer = kiln__lower_copy(l, x, sizes,

@@ -78,18 +78,6 @@ enum { SYMBOL_SIDE = 28, SYMBOL_PLANES = 8, SYMBOL_ROWS = 32 };
 /* Of planes, rows and columns; an image is one plane. */
 enum { AXES = 3 };
 
-static bool read_padding(const kiln_ir_value *v, int axes, int64_t *out) {
-  const kiln_ivalue *c = kiln_ir_value_constant(v);
-  if (!c || (c->tag != KILN_TAG_INT && c->tag != KILN_TAG_LIST)) return false;
-  const int64_t count = c->tag == KILN_TAG_INT ? 1 : c->u.list->count;
-  if (count != 1 && count != axes) return false;
-  for (int d = 0; d < axes; d++) {
-    const kiln_ivalue *number = c->tag == KILN_TAG_INT ? c : &c->u.list->items[count == 1 ? 0 : d];
-    out[AXES - axes + d] = number->u.i;
-  }
-  return true;
-}
-
 /* The windows of a convolution of unit steps of an image or a volume. */
 typedef struct windows {
   int64_t taps[AXES], pad[AXES];
@@ -103,11 +91,12 @@ static bool read_windows(const kiln_node *n, windows *out) {
   *out = (windows){.taps = {1, 1, 1}};
   if (!kiln_has_channels_last(x->rank) || w->rank != x->rank || kiln__convolution_groups(n) != 1 ||
       kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1 ||
-      kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1 ||
-      !read_padding(kiln_node_input(n, KILN__CONVOLUTION_PADDING), w->rank - 2, out->pad))
+      kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1)
     return false;
-  for (int d = AXES - (w->rank - 2); d < AXES; d++) {
+  const int first = AXES - (w->rank - 2);
+  for (int d = first; d < AXES; d++) {
     out->taps[d] = w->sizes[w->rank - AXES + d];
+    out->pad[d] = kiln__convolution_number_at(n, KILN__CONVOLUTION_PADDING, d - first);
     if (out->pad[d] < 0 || out->pad[d] >= out->taps[d]) return false;
   }
   return x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];

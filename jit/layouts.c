@@ -47,7 +47,7 @@ typedef struct planner {
   const kiln_block *block;
   kiln_map numbers; /* value -> its place in `all` and 1 */
   kiln_map turned;  /* value of outside -> the same with channels last */
-  kiln_map images;  /* value -> is_image_of, as a number */
+  kiln_map images;  /* value -> may_turn, as a number */
   KILN_VEC(laid) all;
 } planner;
 
@@ -68,17 +68,25 @@ static bool lies_alike(const kiln_ir_value *v, const kiln_tensor_detail *t) {
          memcmp(d->strides, t->strides, bytes) == 0;
 }
 
+/* What a node goes along the rows of: reduces them, or multiplies them; NULL: it does not. */
+static const kiln_ir_value *rows_of(const kiln_node *n) {
+  uint64_t mask;
+  if (!n->op || n->input_count == 0 || kiln_codegen_convolves(n->op)) return NULL;
+  const kiln_ir_value *v = kiln_node_input(n, 0);
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type) || v->type->detail->rank == 0)
+    return NULL;
+  const bool last = kiln_codegen_reduces(n, &mask) && mask == UINT64_C(1)
+                                                                  << (v->type->detail->rank - 1);
+  return last || kiln_codegen_contracts(n->op) ? v : NULL;
+}
+
 /* Whether what lies so in a group are rows: linear(x, w) of pixels whose channels are last
  * already, (1, 56, 56, 24), has them, and layer_norm reads them. */
 static bool has_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
   for (const kiln_node *n = body->top->first; n; n = n->next) {
-    uint64_t mask;
-    if (!n->op || n->input_count == 0 || n->output_count == 0 || kiln_codegen_convolves(n->op))
-      continue;
-    const bool product = kiln_codegen_contracts(n->op);
-    const bool last = kiln_codegen_reduces(n, &mask) && mask == UINT64_C(1) << (t->rank - 1);
-    if ((product && lies_alike(n->outputs[0], t)) ||
-        ((product || last) && lies_alike(kiln_node_input(n, 0), t)))
+    const kiln_ir_value *rows = rows_of(n);
+    if (rows &&
+        (lies_alike(rows, t) || (kiln_codegen_contracts(n->op) && lies_alike(n->outputs[0], t))))
       return true;
   }
   return false;
@@ -109,7 +117,7 @@ static bool can_turn(const kiln_ir_value *v) {
 }
 
 /* The same, if it is not what a group has as rows; found once for all that read it. */
-static bool is_image_of(planner *p, const kiln_ir_value *v) {
+static bool may_turn(planner *p, const kiln_ir_value *v) {
   enum { NO = 1, YES };
   intptr_t known = (intptr_t)kiln_map_find_ptr(&p->images, v);
   if (!known) {
@@ -211,7 +219,7 @@ static bool is_image(const kiln_graph *body, int input) {
 static bool wants_turned(planner *p, const kiln_node *group, int input) {
   const kiln_ir_value *v = kiln_node_input(group, input);
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
-  return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && is_image_of(p, v) &&
+  return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && may_turn(p, v) &&
          (!is_image(body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
@@ -232,7 +240,7 @@ static void find_values(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
-      if (!is_image_of(p, v)) continue;
+      if (!may_turn(p, v)) continue;
       const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -TURN_COST * numel_of(v) : 0};
       kiln_vec_push(p->pass->scratch, &p->all, found);
       kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);
@@ -306,19 +314,12 @@ static void lay_input(const planner *p, const kiln_node *group, int i) {
 
 /* -- Rows -- */
 
-/* Whether some node goes along rows of the value's sizes: reduces them, or multiplies them. */
+/* Whether some node goes along rows as long as the value's. */
 static bool goes_along_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
   for (const kiln_node *n = body->top->first; n; n = n->next) {
-    uint64_t mask;
-    if (!n->op || n->input_count == 0 || kiln_codegen_convolves(n->op)) continue;
-    const bool reduces = kiln_codegen_reduces(n, &mask);
-    if (!reduces && !kiln_codegen_contracts(n->op)) continue;
-    const kiln_type *type = kiln_node_input(n, 0)->type;
-    if (!kiln_type_is_tensor(type) || !kiln_type_has_dims(type)) continue;
-    const kiln_tensor_detail *d = type->detail;
-    if (d->rank > 0 && d->sizes[d->rank - 1] == t->sizes[t->rank - 1] &&
-        (!reduces || mask == UINT64_C(1) << (d->rank - 1)))
-      return true;
+    const kiln_ir_value *rows = rows_of(n);
+    const kiln_tensor_detail *d = rows ? rows->type->detail : NULL;
+    if (d && d->sizes[d->rank - 1] == t->sizes[t->rank - 1]) return true;
   }
   return false;
 }

@@ -107,11 +107,12 @@ static bool is_size_cut(const kiln_node *quotient) {
          kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int);
 }
 /* What a trace makes of +, -, *, //, % of ints. Of 7 - x it makes rsub(x, 7). */
-typedef enum number_form { PLAIN, ALPHA, REVERSED /* with alpha */, DIVIDES } number_form;
+typedef enum number_form { UNARY, PLAIN, ALPHA, REVERSED /* with alpha */, DIVIDES } number_form;
 static const struct {
   kiln_op_id of_tensor, of_scalar, of_ints;
   number_form form;
 } arithmetic[] = {
+    {KILN_OP_neg, KILN_OP_neg, KILN_OP_neg_int, UNARY},
     {KILN_OP_add_Tensor, KILN_OP_add_Scalar, KILN_OP_add_int, ALPHA},
     {KILN_OP_sub_Tensor, KILN_OP_sub_Scalar, KILN_OP_sub_int, ALPHA},
     {KILN_OP_rsub_Tensor, KILN_OP_rsub_Scalar, KILN_OP_sub_int, REVERSED},
@@ -151,10 +152,9 @@ static bool is_int_of_trace(const kiln_ir_value *v, int *count) {
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar))
     return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT;
   if (++*count > MOST_NUMBERS) return false;
-  if (kiln_node_is(v->node, KILN_OP_neg))
-    return is_int_of_trace(kiln_node_input(v->node, 0), count);
-  return arithmetic_of(v->node) >= 0 && is_int_of_trace(kiln_node_input(v->node, 0), count) &&
-         is_int_of_trace(kiln_node_input(v->node, 1), count);
+  const int k = arithmetic_of(v->node);
+  return k >= 0 && is_int_of_trace(kiln_node_input(v->node, 0), count) &&
+         (arithmetic[k].form == UNARY || is_int_of_trace(kiln_node_input(v->node, 1), count));
 }
 /* That as an int, made in front of a node. */
 static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
@@ -162,13 +162,12 @@ static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
   if (v->type->kind == KILN_TYPE_INT) return v;
   if (literal_int(v, &i)) return kiln__rule_int(at, i);
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) return kiln_node_input(v->node, 0);
-  const bool negates = kiln_node_is(v->node, KILN_OP_neg);
-  const int k = negates ? -1 : arithmetic_of(v->node);
-  const bool reversed = !negates && arithmetic[k].form == REVERSED;
+  const int k = arithmetic_of(v->node);
+  const number_form form = arithmetic[k].form;
+  const bool reversed = form == REVERSED;
   kiln_ir_value *a = as_int(at, kiln_node_input(v->node, reversed));
-  kiln_ir_value *b = negates ? NULL : as_int(at, kiln_node_input(v->node, !reversed));
-  kiln_node *made =
-      kiln_node_create_like(v->node, negates ? KILN_OP_neg_int : arithmetic[k].of_ints);
+  kiln_ir_value *b = form == UNARY ? NULL : as_int(at, kiln_node_input(v->node, !reversed));
+  kiln_node *made = kiln_node_create_like(v->node, arithmetic[k].of_ints);
   kiln_node_add_input(made, a);
   if (b) kiln_node_add_input(made, b);
   kiln_node_insert_before(made, at);
@@ -177,8 +176,7 @@ static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
 static kiln_ir_value *item_of_number(const trial *t) {
   const kiln_node *source = kiln__rule_input(t, 0)->node;
   int count = 0;
-  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) &&
-      (kiln_node_is(source, KILN_OP_neg) || arithmetic_of(source) >= 0) &&
+  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) && arithmetic_of(source) >= 0 &&
       is_int_of_trace(kiln__rule_input(t, 0), &count))
     return as_int(t->node, kiln__rule_input(t, 0));
   if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
