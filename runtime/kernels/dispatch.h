@@ -18,6 +18,7 @@ struct kiln_conv_plan;
 struct kiln_conv_part;
 struct kiln_blocked_set;
 struct kiln_winograd_set;
+struct kiln_recurrent_step;
 
 typedef enum kiln_ctype {
   KILN_CTYPE_BOOL,
@@ -118,6 +119,8 @@ typedef struct kiln_dispatch {
                    const struct kiln_conv_part *part, void *scratch);
   const struct kiln_blocked_set *blocked;   /* heavy/blocked.h */
   const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
+  /* Blocks of a step of a recurrent layer, heavy/recurrent.h. */
+  void (*recurrent)(const struct kiln_recurrent_step *s, int64_t begin, int64_t end);
 } kiln_dispatch;
 
 /* One for each instruction set that the build's option isa asks for. */

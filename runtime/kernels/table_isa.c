@@ -23,4 +23,5 @@ const kiln_dispatch NAME(kiln__dispatch_) = {.isa = (kiln_isa)KILN_KERNEL_LEVEL,
                                              .conv_f32 = NAME(kiln__conv_f32_),
                                              .conv_f64 = NAME(kiln__conv_f64_),
                                              .blocked = &NAME(kiln__blocked_),
-                                             .winograd = &NAME(kiln__winograd_)};
+                                             .winograd = &NAME(kiln__winograd_),
+                                             .recurrent = NAME(kiln__recurrent_)};
