@@ -24,17 +24,16 @@
 static kiln__apart_fn apart_of(const kiln_op *op) {
 #include "ir/ops_columns.h"
 #undef APART
-#define APART(name) .fn = kiln__apart_##name,
-  static const struct {
-    kiln__apart_fn fn;
-    char unused;
-  } table[] = {
-#define KILN_OP(id, schema, ...) [KILN_OP_##id] = {__VA_ARGS__.unused = 0},
+#define APART(name) return kiln__apart_##name;
+  if (!op || op->variant != KILN_VARIANT_NONE) return NULL;
+  switch (op->id) {
+#define KILN_OP(id, schema, ...) \
+  case KILN_OP_##id: __VA_ARGS__ break;
 #include "ir/ops.def"
 #undef KILN_OP
-  };
-  const bool known = op && op->id >= 0 && op->id < KILN_OP__BUILTIN_COUNT;
-  return known && op->variant == KILN_VARIANT_NONE ? table[op->id].fn : NULL;
+    default: break;
+  }
+  return NULL;
 }
 
 /* -- Branches -- */

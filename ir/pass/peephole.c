@@ -321,75 +321,78 @@ static kiln_ir_value *dropout_off(const trial *t) {
 }
 
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
-static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
+static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
+  switch (node->op->id) {
     RULE_OF(__is__, compare_identity, true,
             "x: int | bool aten::__is__(x, None) => False / "
-            "x: Tensor | bool aten::__is__(x, x) => True"),
+            "x: Tensor | bool aten::__is__(x, x) => True");
     RULE_OF(__isnot__, compare_identity, false,
             "x: int | bool aten::__isnot__(x, None) => True / "
-            "x: Tensor | bool aten::__isnot__(x, x) => False"),
-    RULE(prim_unchecked_cast, drop_cast, "x: int | int prim::unchecked_cast(x) => x"),
-    RULE(_unwrap_optional, drop_cast, "x: int | int aten::_unwrap_optional(x) => x"),
+            "x: Tensor | bool aten::__isnot__(x, x) => False");
+    RULE(prim_unchecked_cast, drop_cast, "x: int | int prim::unchecked_cast(x) => x");
+    RULE(_unwrap_optional, drop_cast, "x: int | int aten::_unwrap_optional(x) => x");
     RULE(prim_unchecked_unwrap_optional, drop_cast,
-         "x: int | int prim::unchecked_unwrap_optional(x) => x"),
+         "x: int | int prim::unchecked_unwrap_optional(x) => x");
     RULE(add_int, add_int,
          "x: int | int aten::add(x, 0) => x / "
          "x: int | int aten::add(0, x) => x / "
-         "x: int | int aten::add(int aten::add(x, 2), 3) => int aten::add(x, 5)"),
-    RULE_OF(sub_int, neutral_int, 0, "x: int | int aten::sub(x, 0) => x"),
+         "x: int | int aten::add(int aten::add(x, 2), 3) => int aten::add(x, 5)");
+    RULE_OF(sub_int, neutral_int, 0, "x: int | int aten::sub(x, 0) => x");
     RULE(mul_int, mul_int,
          "x: int | int aten::mul(x, 1) => x / "
-         "x: int | int aten::mul(1, x) => x"),
-    RULE_OF(floordiv_int, neutral_int, 1, "x: int | int aten::floordiv(x, 1) => x"),
-    RULE_OF(eq_int, same_operands, true, "x: int | bool aten::eq(x, x) => True"),
-    RULE_OF(ne_int, same_operands, false, "x: int | bool aten::ne(x, x) => False"),
-    RULE_OF(le_int, same_operands, true, "x: int | bool aten::le(x, x) => True"),
-    RULE_OF(ge_int, same_operands, true, "x: int | bool aten::ge(x, x) => True"),
-    RULE_OF(lt_int, same_operands, false, "x: int | bool aten::lt(x, x) => False"),
-    RULE_OF(gt_int, same_operands, false, "x: int | bool aten::gt(x, x) => False"),
+         "x: int | int aten::mul(1, x) => x");
+    RULE_OF(floordiv_int, neutral_int, 1, "x: int | int aten::floordiv(x, 1) => x");
+    RULE_OF(eq_int, same_operands, true, "x: int | bool aten::eq(x, x) => True");
+    RULE_OF(ne_int, same_operands, false, "x: int | bool aten::ne(x, x) => False");
+    RULE_OF(le_int, same_operands, true, "x: int | bool aten::le(x, x) => True");
+    RULE_OF(ge_int, same_operands, true, "x: int | bool aten::ge(x, x) => True");
+    RULE_OF(lt_int, same_operands, false, "x: int | bool aten::lt(x, x) => False");
+    RULE_OF(gt_int, same_operands, false, "x: int | bool aten::gt(x, x) => False");
     RULE(Int_Tensor, item_of_number,
          "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i / "
          "i: int; j: int | int aten::Int(Tensor aten::mul(Tensor prim::NumToTensor(i), "
          "Tensor prim::NumToTensor(j))) => int aten::mul(i, j) / "
          "i: int | int aten::Int(Tensor aten::floor_divide(Tensor prim::NumToTensor(i), 8)) => "
-         "int aten::floordiv(i, 8)"),
+         "int aten::floordiv(i, 8)");
     RULE(Float_Tensor, item_of_number,
-         "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f"),
+         "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f");
     RULE(IntImplicit, item_of_number,
-         "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i"),
+         "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i");
     RULE(len_t, len_of_list,
          "a: int; b: int | int aten::len(int[] prim::ListConstruct(a, b)) => 2 / "
-         "x: Tensor | int aten::len(int[] aten::size(x)) => int aten::dim(x)"),
+         "x: Tensor | int aten::len(int[] aten::size(x)) => int aten::dim(x)");
     RULE(__getitem___t, item_of_list,
          "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), 1) => b / "
-         "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), -2) => a"),
+         "a: int; b: int | int aten::__getitem__(int[] prim::ListConstruct(a, b), -2) => a");
     RULE(dim, known_dim,
          "x: M | int aten::dim(x) => 2 / "
          "x: Tensor; w: Tensor; l: int[] | "
          "int aten::size(Tensor aten::conv2d(x, w, None, l, l, l, 1), "
          "int aten::dim(Tensor aten::conv2d(x, w, None, l, l, l, 1))) => "
-         "int aten::size(Tensor aten::conv2d(x, w, None, l, l, l, 1), int aten::dim(x))"),
+         "int aten::size(Tensor aten::conv2d(x, w, None, l, l, l, 1), int aten::dim(x))");
     RULE(size_int, known_size,
          "x: M | int aten::size(x, 1) => 3 / "
-         "x: M | int aten::size(x, -2) => 2"),
-    RULE(size, known_sizes, "x: M | int[] aten::size(x) => int[] prim::ListConstruct(2, 3)"),
-    RULE(numel, known_numel, "x: M | int aten::numel(x) => 6"),
-    RULE(prim_dtype, known_dtype, "x: M | int prim::dtype(x) => 6"),
-    RULE(prim_device, known_device, "x: M | Device prim::device(x) => cpu"),
-    RULE_OF(prim_is_cpu, is_on, KILN_DEVICE_CPU, "x: M | bool prim::is_cpu(x) => True"),
-    RULE_OF(prim_is_cuda, is_on, KILN_DEVICE_CUDA, "x: M | bool prim::is_cuda(x) => False"),
+         "x: M | int aten::size(x, -2) => 2");
+    RULE(size, known_sizes, "x: M | int[] aten::size(x) => int[] prim::ListConstruct(2, 3)");
+    RULE(numel, known_numel, "x: M | int aten::numel(x) => 6");
+    RULE(prim_dtype, known_dtype, "x: M | int prim::dtype(x) => 6");
+    RULE(prim_device, known_device, "x: M | Device prim::device(x) => cpu");
+    RULE_OF(prim_is_cpu, is_on, KILN_DEVICE_CPU, "x: M | bool prim::is_cpu(x) => True");
+    RULE_OF(prim_is_cuda, is_on, KILN_DEVICE_CUDA, "x: M | bool prim::is_cuda(x) => False");
     RULE(t, transpose_twice,
          "x: M | Tensor aten::relu(Tensor aten::t(Tensor aten::t(Tensor aten::abs(x)))) => "
-         "Tensor aten::relu(Tensor aten::abs(x))"),
+         "Tensor aten::relu(Tensor aten::abs(x))");
     RULE_OF(mul_Scalar, neutral_operand, 1,
-            "x: M | Tensor aten::relu(Tensor aten::mul(x, 1)) => Tensor aten::relu(x)"),
+            "x: M | Tensor aten::relu(Tensor aten::mul(x, 1)) => Tensor aten::relu(x)");
     RULE_OF(div_Scalar, divided_by_one, 1,
-            "x: M | Tensor aten::relu(Tensor aten::div(x, 1)) => Tensor aten::relu(x)"),
+            "x: M | Tensor aten::relu(Tensor aten::div(x, 1)) => Tensor aten::relu(x)");
     RULE_OF(sub_Scalar, neutral_operand, 0,
-            "x: M | Tensor aten::relu(Tensor aten::sub(x, 0, 1)) => Tensor aten::relu(x)"),
-    RULE(dropout, dropout_off, "x: M | Tensor aten::dropout(x, 0.5, False) => x"),
-    RULE(feature_dropout, dropout_off, "x: M | Tensor aten::feature_dropout(x, 0.5, False) => x"),
-};
+            "x: M | Tensor aten::relu(Tensor aten::sub(x, 0, 1)) => Tensor aten::relu(x)");
+    RULE(dropout, dropout_off, "x: M | Tensor aten::dropout(x, 0.5, False) => x");
+    RULE(feature_dropout, dropout_off, "x: M | Tensor aten::feature_dropout(x, 0.5, False) => x");
+    default: return NULL;
+  }
+}
 
 /* -- Structure -- */
 

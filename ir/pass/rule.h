@@ -17,21 +17,17 @@ typedef struct kiln__trial {
   int64_t arg;
 } kiln__trial;
 
-/* A row; rows are found by the operator's id. */
-typedef struct kiln__rule {
-  kiln_ir_value *(*apply)(const kiln__trial *t);
-  int64_t arg;
-} kiln__rule;
-#define RULE_OF(op, apply, arg, examples) [KILN_OP_##op] = {apply, arg}
+/* The rows are a switch over the operator's id, in a function of this type; it gives what the row
+ * has for the node's result, or NULL. */
+typedef kiln_ir_value *kiln__rules_fn(kiln_pass *pass, kiln_node *node);
+#define RULE_OF(op, apply, arg, examples) \
+  case KILN_OP_##op: return apply(&(kiln__trial){pass, node, arg})
 #define RULE(op, apply, examples) RULE_OF(op, apply, 0, examples)
 
 /* What the row of the node's operator, if there is one, has for its result. */
-static inline kiln_ir_value *kiln__rule_try(const kiln__rule *rules, kiln_pass *pass,
+static inline kiln_ir_value *kiln__rule_try(kiln__rules_fn *rules, kiln_pass *pass,
                                             kiln_node *node) {
-  if (!node->op || node->op->variant != KILN_VARIANT_NONE) return NULL;
-  const int id = node->op->id;
-  if (id >= KILN_OP__BUILTIN_COUNT || !rules[id].apply) return NULL;
-  return rules[id].apply(&(kiln__trial){pass, node, rules[id].arg});
+  return node->op && node->op->variant == KILN_VARIANT_NONE ? rules(pass, node) : NULL;
 }
 /* The value takes the place of the node's result. */
 static inline void kiln__rule_take(kiln_pass *pass, kiln_node *node, kiln_ir_value *value) {

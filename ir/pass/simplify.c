@@ -386,87 +386,90 @@ static kiln_ir_value *like(const kiln__trial *t) {
 }
 
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
-static const kiln__rule rules[KILN_OP__BUILTIN_COUNT] = {
+static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
+  switch (node->op->id) {
     RULE(relu, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::relu(Tensor aten::relu(x))) => "
-         "Tensor aten::neg(Tensor aten::relu(x))"),
+         "Tensor aten::neg(Tensor aten::relu(x))");
     RULE(abs, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::abs(Tensor aten::abs(x))) => "
-         "Tensor aten::neg(Tensor aten::abs(x))"),
+         "Tensor aten::neg(Tensor aten::abs(x))");
     RULE(floor, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::floor(Tensor aten::floor(x))) => "
-         "Tensor aten::neg(Tensor aten::floor(x))"),
+         "Tensor aten::neg(Tensor aten::floor(x))");
     RULE(ceil, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::ceil(Tensor aten::ceil(x))) => "
-         "Tensor aten::neg(Tensor aten::ceil(x))"),
+         "Tensor aten::neg(Tensor aten::ceil(x))");
     RULE(trunc, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::trunc(Tensor aten::trunc(x))) => "
-         "Tensor aten::neg(Tensor aten::trunc(x))"),
+         "Tensor aten::neg(Tensor aten::trunc(x))");
     RULE(neg, involution,
-         "x: M | Tensor aten::relu(Tensor aten::neg(Tensor aten::neg(x))) => Tensor aten::relu(x)"),
+         "x: M | Tensor aten::relu(Tensor aten::neg(Tensor aten::neg(x))) => Tensor aten::relu(x)");
     RULE(bitwise_not, involution,
          "x: Long(2) | Tensor aten::abs(Tensor aten::bitwise_not(Tensor aten::bitwise_not(x))) => "
-         "Tensor aten::abs(x)"),
+         "Tensor aten::abs(x)");
     RULE(logical_not, not_twice,
          "x: Bool(2) | Tensor aten::bitwise_not(Tensor aten::logical_not("
-         "Tensor aten::logical_not(x))) => Tensor aten::bitwise_not(x)"),
+         "Tensor aten::logical_not(x))) => Tensor aten::bitwise_not(x)");
     RULE(add_Scalar, add_twice,
          "x: Long(2) | Tensor aten::abs(Tensor aten::add(Tensor aten::add(x, 2, 1), 3, 1)) => "
          "Tensor aten::abs(Tensor aten::add(x, 5, 1)) / "
-         "x: Long(2) | Tensor aten::abs(Tensor aten::add(x, 0, 1)) => Tensor aten::abs(x)"),
+         "x: Long(2) | Tensor aten::abs(Tensor aten::add(x, 0, 1)) => Tensor aten::abs(x)");
     RULE(pow_Tensor_Scalar, to_the_first,
-         "x: M | Tensor aten::abs(Tensor aten::pow(x, 1)) => Tensor aten::abs(x)"),
+         "x: M | Tensor aten::abs(Tensor aten::pow(x, 1)) => Tensor aten::abs(x)");
     RULE(transpose_int, transpose,
          "x: M | Tensor aten::abs(Tensor aten::transpose(x, 1, 1)) => Tensor aten::abs(x) / "
          "x: M | Tensor aten::abs(Tensor aten::transpose(Tensor aten::transpose(x, 0, 1), 1, "
-         "0)) => Tensor aten::abs(x)"),
+         "0)) => Tensor aten::abs(x)");
     RULE(permute, permute,
          "x: M | Tensor aten::abs(Tensor aten::permute(x, int[] prim::ListConstruct(0, -1))) "
          "=> Tensor aten::abs(x) / "
          "x: Tensor | Tensor aten::abs(Tensor aten::permute(Tensor aten::permute(x, int[] "
          "prim::ListConstruct(1, 2, 0)), int[] prim::ListConstruct(0, 2, 1))) => Tensor aten::abs("
-         "Tensor aten::permute(x, int[] prim::ListConstruct(1, 0, 2)))"),
+         "Tensor aten::permute(x, int[] prim::ListConstruct(1, 0, 2)))");
     RULE(reshape, reshape,
          "x: M | Tensor aten::abs(Tensor aten::reshape(x, int[] prim::ListConstruct(2, -1))) => "
-         "Tensor aten::abs(x)"),
+         "Tensor aten::abs(x)");
     RULE(view, reshape,
          "x: M | Tensor aten::abs(Tensor aten::view(x, int[] prim::ListConstruct(2, 3))) => "
-         "Tensor aten::abs(x)"),
+         "Tensor aten::abs(x)");
     RULE(expand, expand,
          "x: M | Tensor aten::abs(Tensor aten::expand(x, int[] prim::ListConstruct(-1, 3), False)) "
-         "=> Tensor aten::abs(x)"),
+         "=> Tensor aten::abs(x)");
     RULE(squeeze_dim, squeeze,
          "x: M | Tensor aten::abs(Tensor aten::squeeze(Tensor aten::unsqueeze(x, -1), -1)) => "
-         "Tensor aten::abs(x)"),
-    RULE(to_dtype, to_own_dtype, "x: M | Tensor aten::to(x, 6, False, False, None) => x"),
+         "Tensor aten::abs(x)");
+    RULE(to_dtype, to_own_dtype, "x: M | Tensor aten::to(x, 6, False, False, None) => x");
     RULE(slice_Tensor, slice,
          "x: M | Tensor aten::abs(Tensor aten::slice(x, 0, None, None, 1)) => Tensor "
          "aten::abs(x) / "
-         "x: M | Tensor aten::abs(Tensor aten::slice(x, -1, 0, 3, 1)) => Tensor aten::abs(x)"),
+         "x: M | Tensor aten::abs(Tensor aten::slice(x, -1, 0, 3, 1)) => Tensor aten::abs(x)");
     RULE(cat, joined,
          "x: M | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(x), 0)) => "
          "Tensor aten::abs(x) / "
          "x: M | Tensor aten::abs(Tensor aten::cat(Tensor[] prim::ListConstruct(Tensor "
          "aten::slice(x, 1, 0, 2, 1), Tensor aten::slice(x, 1, 2, None, 1)), 1)) => Tensor "
-         "aten::abs(x)"),
+         "aten::abs(x)");
     RULE(constant_pad_nd, padded,
          "x: M | Tensor aten::abs(Tensor aten::constant_pad_nd(x, int[] "
-         "prim::ListConstruct(0, 0), 1)) => Tensor aten::abs(x)"),
+         "prim::ListConstruct(0, 0), 1)) => Tensor aten::abs(x)");
     RULE(len_t, count_parts,
-         "x: Tensor | int aten::len(Tensor[] aten::unbind(x, 0)) => int aten::size(x, 0)"),
+         "x: Tensor | int aten::len(Tensor[] aten::unbind(x, 0)) => int aten::size(x, 0)");
     RULE(__getitem___t, part_of_unbound,
          "x: M | Tensor aten::abs(Tensor aten::__getitem__(Tensor[] aten::unbind(x, 0), -2)) => "
-         "Tensor aten::abs(Tensor aten::select(x, 0, -2))"),
+         "Tensor aten::abs(Tensor aten::select(x, 0, -2))");
     RULE_OF(zeros_like, like, KILN_OP_zeros,
             "x: M | Tensor aten::zeros_like(x, None, None, None, None, None) => Tensor "
-            "aten::zeros(int[] prim::ListConstruct(2, 3), 6, None, None, None)"),
+            "aten::zeros(int[] prim::ListConstruct(2, 3), 6, None, None, None)");
     RULE_OF(ones_like, like, KILN_OP_ones,
             "x: M | Tensor aten::ones_like(x, None, None, None, None, None) => Tensor "
-            "aten::ones(int[] prim::ListConstruct(2, 3), 6, None, None, None)"),
+            "aten::ones(int[] prim::ListConstruct(2, 3), 6, None, None, None)");
     RULE_OF(full_like, like, KILN_OP_full,
             "x: M; v: int | Tensor aten::full_like(x, v, None, None, None, None, None) => Tensor "
-            "aten::full(int[] prim::ListConstruct(2, 3), v, 6, None, None, None)"),
-};
+            "aten::full(int[] prim::ListConstruct(2, 3), v, 6, None, None, None)");
+    default: return NULL;
+  }
+}
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
