@@ -386,7 +386,7 @@ static kiln_ir_value *like(const kiln__trial *t) {
 }
 
 /* In the examples M is a matrix whose type is known: Float(2, 3, strides=[3, 1], ...). */
-static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
+static kiln_ir_value *rules_of_elements(kiln_pass *pass, kiln_node *node) {
   switch (node->op->id) {
     RULE(relu, idempotent,
          "x: Tensor | Tensor aten::neg(Tensor aten::relu(Tensor aten::relu(x))) => "
@@ -417,6 +417,11 @@ static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
          "x: Long(2) | Tensor aten::abs(Tensor aten::add(x, 0, 1)) => Tensor aten::abs(x)");
     RULE(pow_Tensor_Scalar, to_the_first,
          "x: M | Tensor aten::abs(Tensor aten::pow(x, 1)) => Tensor aten::abs(x)");
+    default: return NULL;
+  }
+}
+static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
+  switch (node->op->id) {
     RULE(transpose_int, transpose,
          "x: M | Tensor aten::abs(Tensor aten::transpose(x, 1, 1)) => Tensor aten::abs(x) / "
          "x: M | Tensor aten::abs(Tensor aten::transpose(Tensor aten::transpose(x, 0, 1), 1, "
@@ -467,7 +472,7 @@ static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
     RULE_OF(full_like, like, KILN_OP_full,
             "x: M; v: int | Tensor aten::full_like(x, v, None, None, None, None, None) => Tensor "
             "aten::full(int[] prim::ListConstruct(2, 3), v, 6, None, None, None)");
-    default: return NULL;
+    default: return rules_of_elements(pass, node);
   }
 }
 
