@@ -57,6 +57,11 @@ typedef struct kiln_factors {
 bool kiln_codegen_factors(const kiln_node *node, kiln_factors *out);
 /* Whether that is a convolution: its image, its weights, its bias. */
 bool kiln_codegen_convolves(const kiln_op *op);
+/* What the windows of a convolution go over, and the zeros that stand around it beyond those of its
+ * padding: of conv(pad(x, [0, 1, 0, 1])), x, and a row and a column behind it. They are added to
+ * `before` and `after` ([3], zeros at first, by dimension of the window). */
+const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scratch, int64_t *before,
+                                        int64_t *after);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All

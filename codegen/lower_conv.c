@@ -11,6 +11,7 @@
  * the middle of two: of 4 taps with stride 2 and padding 1, x[j + r - t] * w[2 t + 1 - r]. The
  * weights are read in another order, with what goes back turned round. */
 #include "codegen/lower.h"
+#include "ir/pass.h"
 #include "runtime/kernels/heavy/taps.h"
 
 enum { MOST = 3 }; /* dimensions of a window */
@@ -22,6 +23,9 @@ typedef struct conv {
   int64_t stride[MOST], pad[MOST], dilation[MOST], taps[MOST];
   int64_t first[MOST]; /* of the taps: those before it, and behind the last, read no pixel */
   kiln_dim in[MOST], out[MOST];
+  const kiln_ir_value *image; /* what is padded: the input, or what a pad in the group reads */
+  int64_t more[MOST];         /* zeros behind it beyond as many as before it */
+  int64_t lead[MOST];         /* zeros that lie before the image, and no window reads */
   /* Of a transposed one `taps` and `out` are of one residue. Residues are in 1 half, or in 2 of
    * which the second one's windows begin a pixel later; the first's `skip` pixels behind the
    * first, or before it. */
@@ -70,7 +74,43 @@ static bool read_bool(const kiln_node *node, int i, int64_t *out) {
   return v && v->tag == KILN_TAG_BOOL;
 }
 
-static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c) {
+const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scratch, int64_t *before,
+                                        int64_t *after) {
+  const kiln_ir_value *x = kiln_node_input(node, 0);
+  const kiln_node *pad = x->node;
+  const bool by_mode = kiln_node_is(pad, KILN_OP_pad);
+  if (!by_mode && !kiln_node_is(pad, KILN_OP_constant_pad_nd)) return x;
+  const kiln_ivalue *mode = by_mode ? kiln_ir_value_constant(kiln_node_input(pad, 2)) : NULL;
+  const kiln_ir_value *value = kiln_node_input(pad, by_mode ? 3 : 2);
+  const kiln_shape_list *ints = kiln_shape_ints_of(scratch, kiln_node_input(pad, 1));
+  const kiln_type *w = kiln_node_input(node, 1)->type;
+  const int nd = kiln_type_has_dims(w) ? w->detail->rank - 2 : 0;
+  bool zeros = ints && ints->count % 2 == 0 && ints->count <= 2 * nd && nd <= MOST &&
+               (kiln_ir_value_is_none(value) || kiln_ir_value_is_number(value, 0)) &&
+               kiln_type_has_dims(kiln_node_input(pad, 0)->type);
+  if (by_mode)
+    zeros = zeros && mode && mode->tag == KILN_TAG_STRING &&
+            kiln_str_is(kiln_string_view(mode->u.string), "constant");
+  for (int i = 0; zeros && i < ints->count; i++)
+    zeros = ints->known[i] && ints->ints[i] >= 0 && ints->ints[i] <= INT32_MAX;
+  if (!zeros) return x;
+  for (int i = 0; i < ints->count / 2; i++) {
+    before[nd - 1 - i] = ints->ints[2 * i];
+    after[nd - 1 - i] = ints->ints[2 * i + 1];
+  }
+  return kiln_node_input(pad, 0);
+}
+
+/* Zeros of a pad in the group are zeros of the padding: the pad is no nest. */
+static void find_image(kiln__lowering *l, const kiln_node *node, conv *c, int64_t *before) {
+  int64_t after[MOST] = {0};
+  const bool outside = kiln_map_find_ptr(&l->buffers, kiln_node_input(node, 0));
+  c->image = outside || c->transposed ? kiln_node_input(node, 0)
+                                      : kiln_codegen_image(node, l->arena, before, after);
+  for (int d = 0; d < MOST; d++) c->more[d] = after[d] - before[d];
+}
+
+static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c, int64_t *before) {
   const kiln_ir_value *x = kiln_node_input(node, 0), *w = kiln_node_input(node, 1);
   const kiln_ir_value *result = node->outputs[0];
   const kiln_dtype dtype = kiln__lower_result_dtype(node, 0);
@@ -80,7 +120,7 @@ static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c) {
   if (kiln_loop_class(dtype) != KILN_LOOP_CLASS_F || kiln__lower_input_dtype(node, 0) != dtype ||
       kiln__lower_input_dtype(node, 1) != dtype)
     return refuse(l, KILN_REASON_dtype);
-  const kiln__lower_sizes xs = kiln__lower_sizes_of(l, x), ws = kiln__lower_sizes_of(l, w);
+  const kiln__lower_sizes ws = kiln__lower_sizes_of(l, w);
   const kiln__lower_sizes to = kiln__lower_sizes_of(l, result);
   const int rank = x->type->detail->rank;
   c->nd = w->type->detail->rank - 2;
@@ -94,6 +134,8 @@ static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c) {
   c->channels = c->transposed ? ws.sizes[0] / c->groups : ws.sizes[1];
   c->outputs = c->transposed ? ws.sizes[1] : ws.sizes[0] / c->groups;
   if (c->channels == 0 || c->outputs == 0) return refuse(l, KILN_REASON_raises);
+  find_image(l, node, c, before);
+  const kiln__lower_sizes xs = kiln__lower_sizes_of(l, c->image);
   for (int d = 0; d < c->nd; d++) {
     const int at = rank - c->nd + d;
     c->taps[d] = ws.sizes[2 + d];
@@ -152,16 +194,17 @@ static bool read_residues(kiln__lowering *l, conv *c) {
 }
 
 static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, conv *c) {
-  int64_t transposed = at.transposed == ALWAYS;
+  int64_t transposed = at.transposed == ALWAYS, before[MOST] = {0};
   if (!read_groups(node, at.groups, &c->groups) ||
       (at.transposed >= 0 && !read_bool(node, at.transposed, &transposed)))
     return refuse(l, KILN_REASON_not_constant);
   c->transposed = transposed;
   if (c->groups < 1) return refuse(l, KILN_REASON_raises);
-  if (!read_sizes(l, node, c) || !read_spatial(l, node, at.stride, c->nd, c->stride) ||
+  if (!read_sizes(l, node, c, before) || !read_spatial(l, node, at.stride, c->nd, c->stride) ||
       !read_spatial(l, node, at.dilation, c->nd, c->dilation) ||
       !read_padding(l, node, at.padding, c))
     return false;
+  for (int d = 0; d < c->nd; d++) c->pad[d] += before[d];
   if (c->transposed) return read_residues(l, c);
   drop_taps(c);
   return true;
@@ -175,8 +218,9 @@ static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x,
          (l->channels_last && !c->lone && kiln_map_find_ptr(&l->buffers, x));
 }
 
-/* Zeros before the image, and its size with those around it. */
-static bool find_zeros(kiln__lowering *l, const conv *c, int d, int border, kiln_dim *out_before,
+/* Zeros before the image, and its size with those around it. An image with a border of zeros that
+ * has all which the windows read is read as it lies. */
+static bool find_zeros(kiln__lowering *l, conv *c, int d, int border, kiln_dim *out_before,
                        kiln_dim *out_size) {
   kiln_dims *dims = l->fn->dims;
   const int64_t reach = (c->taps[d] - 1) * c->dilation[d];
@@ -191,17 +235,20 @@ static bool find_zeros(kiln__lowering *l, const conv *c, int d, int border, kiln
   } else if (kiln_dim_is_number(in) && kiln_dim_is_number(out)) {
     const int64_t end = c->pad[d] + in, needed = (out - 1) * c->stride[d] + reach + 1;
     *out_size = end > needed ? end : needed;
-    if (border > 0 && c->pad[d] == border && *out_size < in + 2 * border)
-      *out_size = in + 2 * border; /* as it lies */
+    if (border > 0 && c->pad[d] <= border && needed - end <= border) {
+      c->lead[d] = border - c->pad[d];
+      *out_before = border;
+      *out_size = in + 2 * border;
+    }
   } else {
-    *out_size = kiln_dim_plus(dims, in, 2 * c->pad[d]);
+    *out_size = kiln_dim_plus(dims, in, 2 * c->pad[d] + c->more[d]);
   }
   return true;
 }
 
 /* The image as the window goes over it: with zeros around, and its channels last where the result
  * has them last. *out_buffer: -1: it needs none, as it lies. */
-static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, const conv *c, int *out_buffer) {
+static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, conv *c, int *out_buffer) {
   const kiln__lower_sizes from = kiln__lower_sizes_of(l, x);
   const int first = x->type->detail->rank - c->nd;
   const int border = kiln_physical_border(x->type->detail->physical);
@@ -295,6 +342,7 @@ static bool begin_maps(kiln__lowering *l, const conv *c, const kiln__lower_map *
       if (!begin_residue(l, c, d, out, to, &w->dims[2 + EACH * d])) return false;
     } else {
       *to = kiln__lower_times(l, out, c->stride[d]);
+      if (c->lead[d] > 0) *to = kiln__lower_moved(l, to, c->lead[d], 0);
       w->dims[2 + d].offset = c->first[d];
     }
   }
@@ -308,9 +356,8 @@ static void move(kiln__lowering *l, kiln__lower_dim *dim, int loop, int64_t step
   *dim = kiln__lower_plus(l, dim, &way);
 }
 
-static int sum_of(kiln__lowering *l, const kiln_node *node, const conv *c,
-                  const kiln__lower_map *map) {
-  const kiln_ir_value *xv = kiln_node_input(node, 0), *wv = kiln_node_input(node, 1);
+static int sum_of(kiln__lowering *l, const kiln_node *node, conv *c, const kiln__lower_map *map) {
+  const kiln_ir_value *xv = c->image, *wv = kiln_node_input(node, 1);
   const int first = c->lone ? 0 : 1, each = c->transposed ? EACH : 1;
   kiln__lower_map *x = kiln__lower_new_map(l, map->rank);
   kiln__lower_map *w = kiln__lower_new_map(l, 2 + each * c->nd);

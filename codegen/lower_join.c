@@ -246,9 +246,9 @@ static bool fold(kiln__lowering *l, padding how, bool behind, int64_t before, ki
 /* `value`: the input that has the number. Negative padding takes away. */
 static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map, int value,
                padding how) {
-  const kiln_ivalue *v = kiln_ir_value_constant(kiln_node_input(node, 1));
-  if (!v || v->tag != KILN_TAG_LIST) return kiln__lower_refuse(l, KILN_REASON_not_constant);
-  const int64_t count = v->u.list->count;
+  const kiln_shape_list *ints = kiln__lower_ints(l, node, 1);
+  if (!ints) return kiln__lower_refuse(l, KILN_REASON_not_constant);
+  const int64_t count = ints->count;
   if (count % 2 || count / 2 > map->rank) return kiln__lower_refuse(l, KILN_REASON_raises);
   const int64_t planes = map->rank - count / 2;
   const bool strict = how == REFLECT || how == REPLICATE;
@@ -261,7 +261,7 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
   for (int i = 0; i < (int)count / 2; i++) {
     const int d = map->rank - 1 - i;
     const kiln_dim size = sizes.sizes[d];
-    const int64_t before = v->u.list->items[2 * i].u.i, after = v->u.list->items[2 * i + 1].u.i;
+    const int64_t before = ints->ints[2 * i], after = ints->ints[2 * i + 1];
     /* What is cut off is not wrapped around. */
     if (how == CIRCULAR && (before < 0 || after < 0))
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);

@@ -159,26 +159,30 @@ static kiln_node *create_check(builder *b) {
 
 /* -- Sizes in groups -- */
 
-static bool tells_sizes(const kiln_node *n) {
-  return (kiln_node_is(n, KILN_OP_size) || kiln_node_is(n, KILN_OP_size_int) ||
-          kiln_node_is(n, KILN_OP_dim)) &&
-         kiln_type_is_complete_tensor(kiln_node_input(n, 0)->type);
-}
-
-/* Sizes that arguments are made of are numbers: what the group reads for them alone it reads no
- * more. */
+/* Sizes that arguments are made of are numbers, and so is what is made of them alone: what the
+ * group reads for them it reads no more. */
 static void settle_sizes(kiln_pass *pass, kiln_node *group) {
   kiln_graph *body = kiln_node_graph(group, "Subgraph");
   bool any = false;
-  for (kiln_node *n = body->top->first, *next; n; n = next) {
-    next = n->next;
-    kiln_ir_value *told = tells_sizes(n) ? kiln_peephole_try(pass, n) : NULL;
-    if (!told) continue;
-    kiln_ir_value_replace_uses(kiln_node_output(n, 0), told);
-    kiln_node_destroy(n);
+  kiln_numbers numbers;
+  kiln_numbers_begin(&numbers, body, pass->scratch);
+  for (kiln_node *n = body->top->first; n; n = n->next) {
+    if (kiln_node_is(n, KILN_OP_prim_Constant) || n->output_count != 1) continue;
+    kiln_numbers_learn(&numbers, n);
+    kiln_ir_value *own = kiln_node_output(n, 0);
+    const kiln_ivalue *number = kiln_map_find_ptr(&numbers.facts, own);
+    if (!number) continue;
+    kiln_ir_value_replace_uses(own, kiln_insert_constant_before(n, *number, own->type));
     any = true;
   }
-  for (int i = group->input_count - 1; any && i >= 0; i--) {
+  kiln_numbers_end(&numbers);
+  if (!any) return;
+  for (kiln_node *n = body->top->last, *prev; n; n = prev) {
+    prev = n->prev;
+    if (n->output_count == 1 && !kiln_node_output(n, 0)->uses && !kiln_node_has_side_effects(n))
+      kiln_node_destroy(n);
+  }
+  for (int i = group->input_count - 1; i >= 0; i--) {
     if (kiln_graph_input(body, i)->uses) continue;
     kiln_block_remove_input(body->top, i);
     kiln_node_remove_input(group, i);

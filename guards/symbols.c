@@ -319,8 +319,8 @@ bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_gra
     good = retype_node(&r, n);
     kiln_numbers_learn(&numbers, n);
   }
-  kiln_numbers_end(&numbers);
   good = good && pass->lowers(body);
+  kiln_numbers_end(&numbers);
   for (int i = r.values.count - 1; !good && i >= 0; i--) {
     kiln_vec_push(r.scratch, found, r.values.data[i]->type);
     r.values.data[i]->type = r.types.data[i];

@@ -1,9 +1,11 @@
 /* numbers.c: what is known of a graph's ints and bools: sizes of tensors whose types are known, and
  * what is computed of them: numbers, or under symbols expressions. Of x [s0, 64] the first size is
- * s0, and x.size(1) // 4 is 16. */
+ * s0, and x.size(1) // 4 is 16. Floats between ints are known as numbers alone. */
+#include <math.h>
+
 #include "ir/pass.h"
 
-enum { MAX_STEPS = 64, MAX_TRIPS = 64 }; /* nodes that one question leads to; steps of a loop */
+enum { MAX_STEPS = 256, MAX_TRIPS = 64 }; /* nodes that one question leads to; steps of a loop */
 
 void kiln_numbers_begin(kiln_numbers *n, kiln_graph *graph, kiln_arena *scratch) {
   *n = (kiln_numbers){.graph = graph, .scratch = scratch};
@@ -32,7 +34,8 @@ static kiln_sum sum_of(const kiln_numbers *n, const kiln_ir_value *v) {
   const kiln_ivalue *fact = kiln_map_find_ptr(&n->facts, v);
   void *size = kiln_map_find_ptr(&n->sizes, v);
   int64_t number;
-  if (fact) return kiln_sum_number(fact->tag == KILN_TAG_BOOL ? fact->u.b : fact->u.i);
+  if (fact && fact->tag != KILN_TAG_FLOAT)
+    return kiln_sum_number(fact->tag == KILN_TAG_BOOL ? fact->u.b : fact->u.i);
   if (size) return kiln_sum_of(dims_of(n), (kiln_dim)(intptr_t)size);
   return kiln_ir_value_const_int(v, &number) ? kiln_sum_number(number)
                                              : kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
@@ -42,6 +45,57 @@ bool kiln_numbers_find(const kiln_numbers *n, const kiln_ir_value *v, int64_t *o
   const kiln_sum sum = sum_of(n, v);
   *out = sum.constant;
   return sum.known && sum.count == 0;
+}
+
+/* -- Floats -- */
+
+static bool is_float(const kiln_type *type) { return type->kind == KILN_TYPE_FLOAT; }
+
+static bool find_float(const kiln_numbers *n, const kiln_ir_value *v, double *out) {
+  const kiln_ivalue *fact = kiln_map_find_ptr(&n->facts, v);
+  if (!fact) fact = kiln_ir_value_constant(v);
+  if (!fact || fact->tag != KILN_TAG_FLOAT) return false;
+  *out = fact->u.f;
+  return true;
+}
+
+/* What the operator makes of floats, or of an int, as its own kernel does. */
+static bool float_of_node(const kiln_numbers *n, const kiln_node *node, double *out) {
+  double a, b = 0;
+  int64_t i;
+  const bool is_one = node->input_count == 1;
+  if (kiln_node_is(node, KILN_OP_Float_int)) {
+    if (!kiln_numbers_find(n, kiln_node_input(node, 0), &i)) return false;
+    *out = (double)i;
+    return true;
+  }
+  if ((!is_one && node->input_count != 2) || !find_float(n, kiln_node_input(node, 0), &a) ||
+      (!is_one && !find_float(n, kiln_node_input(node, 1), &b)))
+    return false;
+  switch ((kiln_op_id)node->op->id) {
+    case KILN_OP_to_float32: *out = (double)(float)a; return true;
+    case KILN_OP_neg_float: *out = -a; return true;
+    case KILN_OP_add_float: *out = a + b; return true;
+    case KILN_OP_sub_float: *out = a - b; return true;
+    case KILN_OP_mul_float: *out = a * b; return true;
+    case KILN_OP_div_float: *out = a / b; return b != 0;
+    case KILN_OP_floordiv_float: *out = floor(a / b); return b > 0;
+    case KILN_OP_prim_max_float: *out = a >= b ? a : b; return true;
+    case KILN_OP_prim_min_float: *out = a >= b ? b : a; return true;
+    default: return false;
+  }
+}
+/* An int that is made of a float. */
+static kiln_sum of_float(const kiln_numbers *n, const kiln_node *node) {
+  const kiln_sum unknown = kiln_sum_of(NULL, KILN_DIM_UNKNOWN);
+  double x;
+  if (!find_float(n, kiln_node_input(node, 0), &x) || !(fabs(x) < 0x1p53)) return unknown;
+  switch ((kiln_op_id)node->op->id) {
+    case KILN_OP_ceil_float: return kiln_sum_number((int64_t)ceil(x));
+    case KILN_OP_floor_float: return kiln_sum_number((int64_t)floor(x));
+    case KILN_OP_Int_float: return kiln_sum_number((int64_t)x);
+    default: return unknown;
+  }
 }
 
 /* -- What nodes give -- */
@@ -98,6 +152,11 @@ static kiln_sum of_arithmetic(const kiln_numbers *n, kiln_op_id id, kiln_sum a, 
     case KILN_OP_remainder_int:
       if (by_number) quotient = kiln_sum_divided(dims_of(n), a, b.constant);
       return kiln_sum_minus(a, kiln_sum_product(dims_of(n), quotient, b));
+    case KILN_OP_prim_max_int:
+    case KILN_OP_prim_min_int: {
+      const kiln_sum order = is_at_least(n, a, b);
+      return !order.known ? order : order.constant == (id == KILN_OP_prim_max_int) ? a : b;
+    }
     case KILN_OP_eq_int: return are_equal(n, a, b);
     case KILN_OP_ne_int: return is_not(are_equal(n, a, b));
     case KILN_OP_ge_int: return is_at_least(n, a, b);
@@ -161,7 +220,9 @@ static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output
     return list && list->count == node->output_count ? of_item(n, list, output) : unknown;
   if (list && id == KILN_OP_len_t) return kiln_sum_number(list->count);
   if (d && node->input_count == 1) return of_property(id, d);
+  if (is_float(first->type) && node->input_count == 1) return of_float(n, node);
   if (id == KILN_OP___not__) return is_not(sum_of(n, first));
+  if (id == KILN_OP_neg_int) return kiln_sum_minus(kiln_sum_number(0), sum_of(n, first));
   if (node->input_count == 3) return of_range(n, id, node);
   if (node->input_count != 2) return unknown;
   const kiln_sum second = sum_of(n, kiln_node_input(node, 1));
@@ -178,14 +239,19 @@ static kiln_sum of_node(const kiln_numbers *n, const kiln_node *node, int output
 /* -- Learning -- */
 
 static bool is_number(const kiln_type *type) {
-  return type->kind == KILN_TYPE_INT || type->kind == KILN_TYPE_BOOL;
+  return type->kind == KILN_TYPE_INT || type->kind == KILN_TYPE_BOOL || is_float(type);
+}
+
+static void set_fact(kiln_numbers *n, kiln_ir_value *v, kiln_ivalue number) {
+  kiln_ivalue *fact = KILN_NEW(n->scratch, kiln_ivalue);
+  *fact = number;
+  kiln_map_set_ptr(&n->facts, v, fact);
 }
 
 static void learn(kiln_numbers *n, kiln_ir_value *v, kiln_sum sum) {
   if (sum.known && sum.count == 0) {
-    kiln_ivalue *fact = KILN_NEW(n->scratch, kiln_ivalue);
-    *fact = v->type->kind == KILN_TYPE_BOOL ? kiln_bool(sum.constant != 0) : kiln_int(sum.constant);
-    kiln_map_set_ptr(&n->facts, v, fact);
+    const bool is_bool = v->type->kind == KILN_TYPE_BOOL;
+    set_fact(n, v, is_bool ? kiln_bool(sum.constant != 0) : kiln_int(sum.constant));
   } else {
     const kiln_dim size = kiln_sum_dim(dims_of(n), sum);
     if (!kiln_dim_is_known(size)) return;
@@ -235,7 +301,15 @@ void kiln_numbers_learn(kiln_numbers *n, const kiln_node *node) {
   }
   for (int i = 0; i < node->output_count; i++) {
     kiln_ir_value *v = node->outputs[i];
-    if (is_number(v->type) && !sum_of(n, v).known) learn(n, v, of_node(n, node, i));
+    double number;
+    if (is_float(v->type)) {
+      if (!find_float(n, v, &number) && node->op && float_of_node(n, node, &number)) {
+        set_fact(n, v, kiln_float(number));
+        kiln_vec_push(n->scratch, &n->values, v);
+      }
+    } else if (is_number(v->type) && !sum_of(n, v).known) {
+      learn(n, v, of_node(n, node, i));
+    }
   }
 }
 
@@ -256,11 +330,16 @@ typedef struct question {
   void *user;
 } question;
 
+static bool is_known(const kiln_numbers *n, const kiln_ir_value *v) {
+  double number;
+  return is_float(v->type) ? find_float(n, v, &number) : sum_of(n, v).known;
+}
+
 static void ask(question *q, const kiln_ir_value *v) {
   const kiln_node *node = v->node;
   const bool is_list = v->type->kind == KILN_TYPE_LIST && v->type->elems[0]->kind == KILN_TYPE_INT;
   if ((!is_number(v->type) && !is_list) || kiln_node_is(node, KILN_OP_prim_Constant)) return;
-  if (!is_list && sum_of(q->n, v).known && kiln_map_find_ptr(&q->n->asked, node)) return;
+  if (!is_list && is_known(q->n, v) && kiln_map_find_ptr(&q->n->asked, node)) return;
   if (q->steps++ > MAX_STEPS || !may_ask(q->n, node)) return;
   for (int i = 0; i < node->input_count; i++) {
     kiln_ir_value *input = kiln_node_input(node, i);
@@ -268,7 +347,7 @@ static void ask(question *q, const kiln_ir_value *v) {
     ask(q, input);
   }
   if (!is_list) kiln_numbers_learn(q->n, node);
-  if (is_list ? kiln_shape_list_stays(v) : sum_of(q->n, v).known)
+  if (is_list ? kiln_shape_list_stays(v) : is_known(q->n, v))
     kiln_map_set_ptr(&q->n->asked, node, q->n);
 }
 

@@ -18,7 +18,7 @@ enum {
 
 /* How wide the zeros are that it wants around its image, which it takes channel by channel; 0: it
  * does not. */
-static int border_wanted(const kiln_node *n) {
+static int border_wanted(const kiln_node *n, kiln_arena *scratch) {
   const int64_t groups = kiln__convolution_groups(n);
   if (groups == 0) return 0;
   const kiln_type *w = kiln_node_input(n, 1)->type;
@@ -26,8 +26,15 @@ static int border_wanted(const kiln_node *n) {
       !kiln_has_channels_last(w->detail->rank) || w->detail->sizes[1] != 1 ||
       groups != w->detail->sizes[0])
     return 0;
-  const int64_t border = kiln__convolution_number(n, KILN__CONVOLUTION_PADDING);
-  const bool fits = border >= 1 && border <= MOST_BORDER &&
+  int64_t before[3] = {0}, after[3] = {0}, most = 0;
+  const int64_t padding = kiln__convolution_number(n, KILN__CONVOLUTION_PADDING);
+  (void)kiln_codegen_image(n, scratch, before, after);
+  for (int d = 0; d < 3; d++) {
+    if (before[d] > most) most = before[d];
+    if (after[d] > most) most = after[d];
+  }
+  const int64_t border = padding + most;
+  const bool fits = padding >= 0 && border >= 1 && border <= MOST_BORDER &&
                     kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) == 1;
   return fits ? (int)border : 0;
 }
@@ -49,11 +56,12 @@ static bool may_write_bordered(const kiln_graph *body) {
 
 /* The border that a group which reads the value wants; 0: it reads it as it lies, -1: it takes no
  * border. */
-static int border_in(const kiln_use *use) {
+static int border_in(const kiln_use *use, kiln_arena *scratch) {
   const kiln_ir_value *own = kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index);
   int border = 0;
   for (const kiln_use *inside = own->uses; inside; inside = inside->next) {
-    const int wanted = inside->index == 0 ? border_wanted(inside->user) : 0;
+    const kiln_node *conv = kiln__convolution_of_image(inside, scratch);
+    const int wanted = conv ? border_wanted(conv, scratch) : 0;
     if (wanted == 0 && inside->user->op->cost != KILN_COST_pointwise) return -1;
     if (inside != own->uses && wanted != border) return -1;
     border = wanted;
@@ -61,7 +69,7 @@ static int border_in(const kiln_use *use) {
   return border;
 }
 /* The border that all groups which read the value agree on; 0: none. */
-static int border_of(const kiln_ir_value *v, const kiln_block *block) {
+static int border_of(const kiln_ir_value *v, const kiln_block *block, kiln_arena *scratch) {
   const kiln_tensor_detail *d = v->type->detail;
   if (!kiln_has_channels_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
       !kiln_type_has_dims(v->type) ||
@@ -71,7 +79,7 @@ static int border_of(const kiln_ir_value *v, const kiln_block *block) {
   int border = 0;
   for (const kiln_use *use = v->uses; use; use = use->next) {
     if (use->user->block != block || !kiln_node_is_group(use->user)) return 0;
-    const int wanted = border_in(use);
+    const int wanted = border_in(use, scratch);
     if (wanted < 0 || (border && wanted && wanted != border)) return 0;
     if (wanted) border = wanted;
   }
@@ -95,7 +103,8 @@ void kiln__lay_borders(kiln_pass *pass, kiln_block *block) {
     if (!kiln_node_is_group(n)) continue;
     for (int i = 0; i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
-      const int border = kiln_type_is_tensor(v->type) && v->type->detail ? border_of(v, block) : 0;
+      const bool has_type = kiln_type_is_tensor(v->type) && v->type->detail;
+      const int border = has_type ? border_of(v, block, pass->scratch) : 0;
       if (border) give_border(pass, v, border);
     }
   }

@@ -2,6 +2,7 @@
  * conv3d, convolution, _convolution. */
 #pragma once
 
+#include "codegen/codegen.h"
 #include "ir/ir.h"
 
 /* Its groups; 0: it is transposed, or no convolution, or they are not known. */
@@ -43,4 +44,19 @@ static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {
   for (int64_t i = 1; c && c->tag == KILN_TAG_LIST && i < c->u.list->count; i++)
     if (kiln__convolution_number_at(n, input, (int)i) != first) return -1;
   return first;
+}
+
+/* The convolution that goes over the value, which is read so: itself, or behind a pad that is part
+ * of its padding; NULL: neither. */
+static inline const kiln_node *kiln__convolution_of_image(const kiln_use *use,
+                                                          kiln_arena *scratch) {
+  const kiln_node *n = use->user;
+  int64_t before[3] = {0}, after[3] = {0};
+  if (use->index != 0 || !n->op) return NULL;
+  const kiln_ir_value *image = kiln_node_input(n, 0);
+  const bool pads = kiln_node_is(n, KILN_OP_pad) || kiln_node_is(n, KILN_OP_constant_pad_nd);
+  if (pads && n->outputs[0]->use_count == 1) n = n->outputs[0]->uses->user;
+  const bool goes = n->op && kiln_codegen_convolves(n->op) &&
+                    kiln_codegen_image(n, scratch, before, after) == image;
+  return goes ? n : NULL;
 }

@@ -192,8 +192,8 @@ kiln_status *kiln_pass_fuse_groups(kiln_pass *pass) {
   kiln_numbers numbers;
   kiln_numbers_begin(&numbers, pass->graph, pass->scratch);
   learn_block(pass, &numbers, pass->graph->top);
-  kiln_numbers_end(&numbers);
   find_groups(pass, pass->graph->top, &list);
+  kiln_numbers_end(&numbers);
   for (int i = 0; i < list.count; i++) kiln__fusion_build(&list.data[i]);
   if (list.count) kiln_pass_forget_alias(pass);
   return NULL;

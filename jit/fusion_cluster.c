@@ -229,14 +229,23 @@ static bool is_turned_image(const kiln_ir_value *v) {
   }
   return turned && (is_image(v) || (v->node->op && kiln_codegen_convolves(v->node->op)));
 }
+static bool goes_into_windows(const kiln_ir_value *v) {
+  const kiln_node *reader = v->use_count == 1 ? v->uses->user : NULL;
+  return reader && reader->op &&
+         (kiln_codegen_convolves(reader->op) || reader->op->flags & KILN_OP_WINDOWS);
+}
 /* It computes each element of several in a window, or of all of an image, or of a row of pixels, or
- * joins channels of images: alone it is a group, which reads images as they lie. */
+ * joins channels of images, or puts a border around one: alone it is a group, which reads images as
+ * they lie. */
 static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
   int64_t dim;
   const kiln_tensor_detail *image = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   if (n->op->flags & KILN_OP_WINDOWS) return n->op->cost != KILN_COST_heavy;
+  if (kiln_node_is(n, KILN_OP_constant_pad_nd) || kiln_node_is(n, KILN_OP_pad))
+    return out && out->rank == 4 && is_image(kiln_node_input(n, 0)) &&
+           goes_into_windows(n->outputs[0]);
   if (kiln_node_is(n, KILN_OP_cat))
     return out && out->rank == 4 && kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) &&
            (dim == 1 || dim == -3) && is_image(kiln_node_input(n, 0));

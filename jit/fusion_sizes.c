@@ -5,7 +5,7 @@
  * that checks the tensor's type then decides on the result's. */
 #include "jit/fusion.h"
 
-enum { MAX_DEPTH = 8, MAX_NODES = 32 }; /* of such an argument */
+enum { MAX_DEPTH = 32, MAX_NODES = 512 }; /* of such an argument */
 
 static bool is_ints(const kiln_type *type) {
   if (type->kind == KILN_TYPE_OPTIONAL) type = type->elems[0];
@@ -29,7 +29,24 @@ static bool makes_sizes(const kiln_node *n) {
     case KILN_OP_add_int:
     case KILN_OP_sub_int:
     case KILN_OP_mul_int:
-    case KILN_OP_floordiv_int: return true;
+    case KILN_OP_floordiv_int:
+    case KILN_OP_remainder_int:
+    case KILN_OP_neg_int:
+    case KILN_OP_prim_max_int:
+    case KILN_OP_prim_min_int:
+    case KILN_OP_Float_int: /* a trace's quotients */
+    case KILN_OP_to_float32:
+    case KILN_OP_neg_float:
+    case KILN_OP_add_float:
+    case KILN_OP_sub_float:
+    case KILN_OP_mul_float:
+    case KILN_OP_div_float:
+    case KILN_OP_floordiv_float:
+    case KILN_OP_prim_max_float:
+    case KILN_OP_prim_min_float:
+    case KILN_OP_ceil_float:
+    case KILN_OP_floor_float:
+    case KILN_OP_Int_float: return true;
     default: return false;
   }
 }
@@ -44,8 +61,11 @@ static bool is_source(const kiln_fusion *f, const kiln_ir_value *v) {
 static bool is_made(const kiln_fusion *f, const kiln_ir_value *v, int depth, int *left) {
   if (kiln_type_is_tensor(v->type)) return is_source(f, v);
   if (kiln__fusion_is_inline(v)) return true;
-  if (!is_ints(v->type) || depth == MAX_DEPTH || --*left < 0 || !makes_sizes(v->node)) return false;
-  if (v->type->kind != KILN_TYPE_INT && !kiln_shape_list_stays(v)) return false;
+  const bool is_number = v->type->kind == KILN_TYPE_INT || v->type->kind == KILN_TYPE_FLOAT;
+  if ((!is_number && !is_ints(v->type)) || depth == MAX_DEPTH || --*left < 0 ||
+      !makes_sizes(v->node))
+    return false;
+  if (!is_number && !kiln_shape_list_stays(v)) return false;
   for (int i = 0; i < v->node->input_count; i++) {
     if (!is_made(f, kiln_node_input(v->node, i), depth + 1, left)) return false;
   }

@@ -208,10 +208,10 @@ static double gain_of(const planner *p, const kiln_graph *body) {
 }
 
 /* Whether the group reads its input as images of convolutions alone. */
-static bool is_image(const kiln_graph *body, int input) {
+static bool is_image(const planner *p, const kiln_graph *body, int input) {
   const kiln_ir_value *v = kiln_graph_input(body, input);
   for (const kiln_use *use = v->uses; use; use = use->next)
-    if (use->index != 0 || !kiln_codegen_convolves(use->user->op)) return false;
+    if (!kiln__convolution_of_image(use, p->pass->scratch)) return false;
   return true;
 }
 
@@ -220,7 +220,7 @@ static bool wants_turned(planner *p, const kiln_node *group, int input) {
   const kiln_ir_value *v = kiln_node_input(group, input);
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && may_turn(p, v) &&
-         (!is_image(body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
+         (!is_image(p, body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
 /* Groups, and what asks no layout of it. */
@@ -336,11 +336,11 @@ static bool may_lie_by_rows(const planner *p, const kiln_ir_value *v) {
   return true;
 }
 
-static bool gains_by_rows(const kiln_ir_value *v) {
+static bool gains_by_rows(const planner *p, const kiln_ir_value *v) {
   bool any = goes_along_rows(kiln_node_graph(v->node, "Subgraph"), v->type->detail);
   for (const kiln_use *use = v->uses; use; use = use->next) {
     const kiln_graph *body = kiln_node_graph(use->user, "Subgraph");
-    if (is_image(body, use->index)) return false; /* its channels may be neighbours now */
+    if (is_image(p, body, use->index)) return false; /* its channels may be neighbours now */
     any |= goes_along_rows(body, v->type->detail);
   }
   return any;
@@ -359,7 +359,7 @@ static void lay_by_rows(const planner *p, kiln_ir_value *v) {
 static void find_rows(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
-      if (!may_lie_by_rows(p, n->outputs[i]) || !gains_by_rows(n->outputs[i])) continue;
+      if (!may_lie_by_rows(p, n->outputs[i]) || !gains_by_rows(p, n->outputs[i])) continue;
       lay_by_rows(p, n->outputs[i]);
       p->pass->changed = true;
     }

@@ -86,104 +86,6 @@ static kiln_ir_value *mul_int(const trial *t) {
   return is_int(kiln__rule_input(t, 0), 1) ? kiln__rule_input(t, 1) : NULL;
 }
 
-/* -- Integers that a trace computes in tensors -- */
-
-/* An int that the trace stored as a tensor. */
-static bool literal_int(const kiln_ir_value *v, int64_t *out) {
-  if (!kiln_ir_value_is_wrapped_number(v)) return false;
-  const kiln_tensor *t = kiln_ir_value_constant(v)->u.tensor;
-  if (!kiln_dtype_is_int(kiln_tensor_dtype(t), false)) return false;
-  kiln_status *status = kiln_tensor_item_i64(t, out);
-  kiln_status_destroy(status);
-  return !status;
-}
-/* Tensors' quotient is cut, ints' is rounded down: the same of a size by a positive number. */
-static bool is_size_cut(const kiln_node *quotient) {
-  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(quotient, 2));
-  const kiln_node *number = kiln_node_input(quotient, 0)->node;
-  return mode && mode->tag == KILN_TAG_STRING &&
-         kiln_str_is(kiln_string_view(mode->u.string), "trunc") &&
-         kiln_node_is(number, KILN_OP_prim_NumToTensor_Scalar) &&
-         kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int);
-}
-/* What a trace makes of +, -, *, //, % of ints. Of 7 - x it makes rsub(x, 7). */
-typedef enum number_form { UNARY, PLAIN, ALPHA, REVERSED /* with alpha */, DIVIDES } number_form;
-static const struct {
-  kiln_op_id of_tensor, of_scalar, of_ints;
-  number_form form;
-} arithmetic[] = {
-    {KILN_OP_neg, KILN_OP_neg, KILN_OP_neg_int, UNARY},
-    {KILN_OP_add_Tensor, KILN_OP_add_Scalar, KILN_OP_add_int, ALPHA},
-    {KILN_OP_sub_Tensor, KILN_OP_sub_Scalar, KILN_OP_sub_int, ALPHA},
-    {KILN_OP_rsub_Tensor, KILN_OP_rsub_Scalar, KILN_OP_sub_int, REVERSED},
-    {KILN_OP_mul_Tensor, KILN_OP_mul_Scalar, KILN_OP_mul_int, PLAIN},
-    {KILN_OP_floor_divide, KILN_OP_floor_divide_Scalar, KILN_OP_floordiv_int, DIVIDES},
-    {KILN_OP_div_Tensor_mode, KILN_OP_div_Tensor_mode, KILN_OP_floordiv_int, DIVIDES},
-    {KILN_OP_remainder_Tensor, KILN_OP_remainder_Scalar, KILN_OP_remainder_int, DIVIDES},
-};
-/* Its row of that table; -1: `source` is none of these, or divides by what may not be positive. */
-static int arithmetic_of(const kiln_node *source) {
-  const int count = (int)(sizeof arithmetic / sizeof *arithmetic);
-  int k = 0;
-  while (k < count && !kiln_node_is(source, arithmetic[k].of_tensor) &&
-         !kiln_node_is(source, arithmetic[k].of_scalar))
-    k++;
-  if (k == count) return -1;
-  const number_form form = arithmetic[k].form;
-  if (((form == ALPHA || form == REVERSED) && !is_int(kiln_node_input(source, 2), 1)) ||
-      (kiln_node_is(source, KILN_OP_div_Tensor_mode) && !is_size_cut(source)))
-    return -1;
-  if (form == DIVIDES) {
-    const kiln_ir_value *by = kiln_node_input(source, 1);
-    int64_t number;
-    if ((!literal_int(by, &number) && !kiln_ir_value_const_int(by, &number)) || number <= 0)
-      return -1;
-  }
-  return k;
-}
-
-enum { MOST_NUMBERS = 64 }; /* operators of one int, each as often as it is read */
-
-/* Whether a tensor, or an int beside it, is a number that became one, a literal, or computed of
- * such. */
-static bool is_int_of_trace(const kiln_ir_value *v, int *count) {
-  int64_t i;
-  if (v->type->kind == KILN_TYPE_INT || literal_int(v, &i)) return true;
-  if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar))
-    return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT;
-  if (++*count > MOST_NUMBERS) return false;
-  const int k = arithmetic_of(v->node);
-  return k >= 0 && is_int_of_trace(kiln_node_input(v->node, 0), count) &&
-         (arithmetic[k].form == UNARY || is_int_of_trace(kiln_node_input(v->node, 1), count));
-}
-/* That as an int, made in front of a node. */
-static kiln_ir_value *as_int(kiln_node *at, kiln_ir_value *v) {
-  int64_t i;
-  if (v->type->kind == KILN_TYPE_INT) return v;
-  if (literal_int(v, &i)) return kiln__rule_int(at, i);
-  if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) return kiln_node_input(v->node, 0);
-  const int k = arithmetic_of(v->node);
-  const number_form form = arithmetic[k].form;
-  const bool reversed = form == REVERSED;
-  kiln_ir_value *a = as_int(at, kiln_node_input(v->node, reversed));
-  kiln_ir_value *b = form == UNARY ? NULL : as_int(at, kiln_node_input(v->node, !reversed));
-  kiln_node *made = kiln_node_create_like(v->node, arithmetic[k].of_ints);
-  kiln_node_add_input(made, a);
-  if (b) kiln_node_add_input(made, b);
-  kiln_node_insert_before(made, at);
-  return kiln_node_add_output(made, kiln_type_basic(KILN_TYPE_INT));
-}
-static kiln_ir_value *item_of_number(const trial *t) {
-  const kiln_node *source = kiln__rule_input(t, 0)->node;
-  int count = 0;
-  if (kiln_node_is(t->node, KILN_OP_Int_Tensor) && arithmetic_of(source) >= 0 &&
-      is_int_of_trace(kiln__rule_input(t, 0), &count))
-    return as_int(t->node, kiln__rule_input(t, 0));
-  if (!kiln_node_is(source, KILN_OP_prim_NumToTensor_Scalar)) return NULL;
-  kiln_ir_value *number = kiln_node_input(source, 0);
-  return number->type == kiln_node_output(t->node, 0)->type ? number : NULL;
-}
-
 /* -- Lists -- */
 
 static kiln_ir_value *len_of_list(const trial *t) {
@@ -348,15 +250,19 @@ static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
     RULE_OF(ge_int, same_operands, true, "x: int | bool aten::ge(x, x) => True");
     RULE_OF(lt_int, same_operands, false, "x: int | bool aten::lt(x, x) => False");
     RULE_OF(gt_int, same_operands, false, "x: int | bool aten::gt(x, x) => False");
-    RULE(Int_Tensor, item_of_number,
+    RULE(Int_Tensor, kiln__rule_number_of_trace,
          "i: int | int aten::Int(Tensor prim::NumToTensor(i)) => i / "
          "i: int; j: int | int aten::Int(Tensor aten::mul(Tensor prim::NumToTensor(i), "
          "Tensor prim::NumToTensor(j))) => int aten::mul(i, j) / "
          "i: int | int aten::Int(Tensor aten::floor_divide(Tensor prim::NumToTensor(i), 8)) => "
-         "int aten::floordiv(i, 8)");
-    RULE(Float_Tensor, item_of_number,
+         "int aten::floordiv(i, 8) / "
+         "i: int | int aten::Int(Tensor aten::ceil(Tensor aten::div(Tensor prim::NumToTensor(i), "
+         "2))) => "
+         "int aten::Int(float aten::Float(int aten::ceil(float kiln::to_float32(float aten::div("
+         "float kiln::to_float32(float aten::Float(i)), 2.)))))");
+    RULE(Float_Tensor, kiln__rule_number_of_trace,
          "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f");
-    RULE(IntImplicit, item_of_number,
+    RULE(IntImplicit, kiln__rule_number_of_trace,
          "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i");
     RULE(len_t, len_of_list,
          "a: int; b: int | int aten::len(int[] prim::ListConstruct(a, b)) => 2 / "

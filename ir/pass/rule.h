@@ -37,6 +37,9 @@ static inline void kiln__rule_take(kiln_pass *pass, kiln_node *node, kiln_ir_val
   kiln_node_destroy(node);
 }
 
+/* trace_numbers.c: int() or float() of a tensor that a trace computed of numbers. */
+kiln_ir_value *kiln__rule_number_of_trace(const kiln__trial *t);
+
 static inline kiln_ir_value *kiln__rule_input(const kiln__trial *t, int i) {
   return kiln_node_input(t->node, i);
 }

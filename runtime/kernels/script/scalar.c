@@ -262,6 +262,9 @@ KILN_KERNEL(to_int) {
   }
   return kiln__give_int(outs, kiln__number_i64(kiln__number(args[0])));
 }
+KILN_KERNEL(to_float32) {
+  return kiln__give_float(outs, (double)(float)kiln_arg_float(args, 0));
+}
 KILN_KERNEL(to_float) {
   if (args[0].tag == KILN_TAG_STRING) {
     kiln_str text = kiln_arg_str(args, 0);
