@@ -217,17 +217,28 @@ static bool is_image(const kiln_ir_value *v) {
   }
   return false;
 }
+/* Whether its elements are those of a convolution's image, element by element, a few operators
+ * before. `left` of them are looked at. */
+static bool is_of_convolution(const kiln_ir_value *v, int *left) {
+  const kiln_node *n = v->node;
+  if (!n->op || n->input_count == 0 || --*left < 0) return false;
+  if (kiln_codegen_convolves(n->op) || is_image(v)) return true;
+  const bool is_view = n->op->cost == KILN_COST_view || kiln_node_is(n, KILN_OP_reshape);
+  if (is_view || kiln_node_is(n, KILN_OP_batch_norm))
+    return is_of_convolution(kiln_node_input(n, 0), left);
+  for (int i = 0; n->op->cost == KILN_COST_pointwise && i < n->input_count; i++)
+    if (kiln_type_is_tensor(kiln_node_input(n, i)->type) &&
+        is_of_convolution(kiln_node_input(n, i), left))
+      return true;
+  return false;
+}
 /* An image's pixels as rows: its channels stand last. */
 static bool is_turned_image(const kiln_ir_value *v) {
-  enum { MOST_VIEWS = 8 };
-  bool turned = false;
-  for (int i = 0; i < MOST_VIEWS && v->node->op && v->node->op->cost == KILN_COST_view &&
-                  v->node->input_count > 0;
-       i++, v = kiln_node_input(v->node, 0)) {
-    const kiln_tensor_detail *d = v->type->detail;
-    turned |= d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1;
-  }
-  return turned && (is_image(v) || (v->node->op && kiln_codegen_convolves(v->node->op)));
+  enum { MOST_NODES = 24 };
+  int left = MOST_NODES;
+  const kiln_tensor_detail *d = v->type->detail;
+  const bool turned = d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1;
+  return turned && is_of_convolution(v, &left);
 }
 static bool goes_into_windows(const kiln_ir_value *v) {
   const kiln_node *reader = v->use_count == 1 ? v->uses->user : NULL;
@@ -235,8 +246,8 @@ static bool goes_into_windows(const kiln_ir_value *v) {
          (kiln_codegen_convolves(reader->op) || reader->op->flags & KILN_OP_WINDOWS);
 }
 /* It computes each element of several in a window, or of all of an image, or of a row of pixels, or
- * joins channels of images, or puts a border around one: alone it is a group, which reads images as
- * they lie. */
+ * joins channels of images, or puts a border around one, or reads pixels as rows: alone it is a
+ * group, which reads images as they lie. */
 static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
   int64_t dim;
@@ -246,6 +257,7 @@ static bool is_of_images(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_constant_pad_nd) || kiln_node_is(n, KILN_OP_pad))
     return out && out->rank == 4 && is_image(kiln_node_input(n, 0)) &&
            goes_into_windows(n->outputs[0]);
+  if (n->op->cost == KILN_COST_pointwise) return is_turned_image(n->outputs[0]);
   if (kiln_node_is(n, KILN_OP_cat))
     return out && out->rank == 4 && kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) &&
            (dim == 1 || dim == -3) && is_image(kiln_node_input(n, 0));

@@ -80,11 +80,22 @@ static const kiln_ir_value *rows_of(const kiln_node *n) {
   return last || kiln_codegen_contracts(n->op) ? v : NULL;
 }
 
+/* A view of which the rows are the channels of pixels: permute(x, [0, 3, 1, 2]). */
+static bool makes_channels(const kiln_node *n, const kiln_tensor_detail *rows) {
+  if (!n->op || n->op->cost != KILN_COST_view || n->output_count != 1 ||
+      !lies_alike(kiln_node_input(n, 0), rows) || !kiln_type_has_dims(n->outputs[0]->type))
+    return false;
+  const kiln_tensor_detail *d = n->outputs[0]->type->detail;
+  return kiln_has_channels_last(d->rank) && d->has_strides && d->strides[1] == 1 &&
+         d->sizes[1] == rows->sizes[rows->rank - 1];
+}
+
 /* Whether what lies so in a group are rows: linear(x, w) of pixels whose channels are last
- * already, (1, 56, 56, 24), has them, and layer_norm reads them. */
+ * already, (1, 56, 56, 24), has them, layer_norm reads them, and a convolution behind a view. */
 static bool has_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
   for (const kiln_node *n = body->top->first; n; n = n->next) {
     const kiln_ir_value *rows = rows_of(n);
+    if (makes_channels(n, t)) return true;
     if (rows &&
         (lies_alike(rows, t) || (kiln_codegen_contracts(n->op) && lies_alike(n->outputs[0], t))))
       return true;
