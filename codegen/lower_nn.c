@@ -101,7 +101,7 @@ KILN__LOWER(gelu) {
     int inner = OP2(mul, K(0.79788456080286535588), OP2(add, x, OP2(mul, K(0.044715), cube)));
     return finish(l, node, OP2(mul, OP2(mul, K(0.5), x), OP2(add, K(1), OP1(tanh, inner))));
   }
-  return finish(l, node, OP2(mul, x, OP1(ndtr, x)));
+  return finish(l, node, OP1(gelu, x));
 }
 
 /* The first half of a dimension times the sigmoid of the second, which is rounded. */

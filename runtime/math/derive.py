@@ -12,10 +12,11 @@ import mpmath as m
 mp.dps = 60
 
 
-def interpolate(fn, lo, hi, count):
-    """Coefficients, lowest first, of the polynomial of `count` terms through Chebyshev nodes."""
+def interpolate(fn, lo, hi, count, power=1):
+    """Coefficients, lowest first, of the polynomial of `count` terms through Chebyshev nodes, which a power above 1
+    moves towards the lower end, where errors weigh more."""
     lo, hi = mpf(lo), mpf(hi)
-    nodes = [(lo + hi) / 2 + (hi - lo) / 2 * m.cos(m.pi * (2 * i + 1) / (2 * count))
+    nodes = [lo + (hi - lo) * ((1 + m.cos(m.pi * (2 * i + 1) / (2 * count))) / 2) ** mpf(power)
              for i in range(count)]
     matrix = m.matrix(count, count)
     right = m.matrix(count, 1)
@@ -85,6 +86,13 @@ def ndtr_p(t):  # (x+4) exp(x*x/2) ndtr(-x), t = (x-4)/(x+4)
     return (x + K) * erfcx(x / m.sqrt(2)) / 2
 
 
+GELU_HALF = mpf('2.8')
+
+
+def tail(t):  # exp(x*x/2) ndtr(-x), x = 2.8 (1+t)
+    return erfcx(GELU_HALF * (1 + t) / m.sqrt(2)) / 2
+
+
 def log_erfc(x):  # erf(x) = 1 - exp(-g(x))
     return -m.log(m.erfc(x))
 
@@ -109,6 +117,7 @@ TABLE = [
      lambda t, e: e),
     ('NDTR', ndtr_p, -1, (mpf('14.6') - K) / (mpf('14.6') + K), 11, 0, lambda t, e: e),
     ('NDTR', ndtr_p, -1, (39 - K) / (39 + K), 0, 24, lambda t, e: e),
+    ('GELU', tail, -1, 1, 16, 0, lambda t, e: e * m.exp(-(GELU_HALF * (1 + t)) ** 2 / 2), 1.25),
     ('ERFLOG', log_erfc, mpf('0.99'), mpf('4.01'), 9, 0, lambda x, e: e * m.erfc(x)),
 ]
 
@@ -119,11 +128,11 @@ def main():
           'made them\n * and says of what; the number is the approximation\'s error, in bits of the '
           'result. */')
     print('#ifndef KILN_RUNTIME_MATH_COEFFICIENTS_H\n#define KILN_RUNTIME_MATH_COEFFICIENTS_H\n')
-    for name, fn, lo, hi, n32, n64, share in TABLE:
+    for name, fn, lo, hi, n32, n64, share, *power in TABLE:
         for kind, n in (('F32', n32), ('F64', n64)):
             if not n:
                 continue
-            coefs = interpolate(fn, lo, hi, n)
+            coefs = interpolate(fn, lo, hi, n, *power)
             if kind == 'F32':
                 rounded = [mpf(struct.unpack('f', struct.pack('f', float(c)))[0]) for c in coefs]
             else:

@@ -359,6 +359,21 @@ KILN_MATH_PUBLIC V FN(ndtr)(V x) {
   return H(select)(x < 0, tail, 1 - tail);
 }
 
+/* x ndtr(x). An error of a few units of what 1 + erf(x / sqrt(2)) loses by rounding is none: so
+ * ndtr's is a polynomial up to the argument at which that is 0, in [-1, 1], times an exponential
+ * whose argument is rounded. */
+KILN_MATH_PUBLIC V FN(gelu)(V x) {
+#if KILN_MATH_F64
+  return x * FN(ndtr)(x);
+#else
+  V a = H(at_most)(H(abs)(x), 14.5f);
+  V q = POLY(H(madd)(H(at_most)(a, 5.6f), H(splat)(1 / 2.8f), H(splat)(-1)), COEF(GELU));
+  V t = a * (a * (-0.5f * LOG2_E)), n = (t + MAGIC) - MAGIC, r = (t - n) * LN2;
+  V e = H(madd)(r * r, POLY(r, COEF(EXP)), r);
+  V tail = H(scale)(H(madd)(e, q, q), n);
+  return x * H(select)(x < 0, tail, 1 - tail);
+#endif
+}
 /* -- Circular functions -- */
 
 /* sin and cos of r + low, |r| <= pi/4. */

@@ -201,7 +201,7 @@ static inline V softplus_of(V x) {
   return VSEL(x > 0, x, VK(0)) + VF(log1p)(VF(exp)(-VABS(x)));
 }
 /* x Φ(x) */
-static inline V gelu_erf(V x) { return x * VF(ndtr)(x); }
+static inline V gelu_erf(V x) { return VF(gelu)(x); }
 static inline V sinc_of(V x) {
   V u = x * (T)3.14159265358979323846;
   return VSEL(u == 0, VK(1), VF(sin)(u) / u);

@@ -49,6 +49,8 @@ static inline double plain_float(kiln_loop_opcode op, double a, double b) {
     case KILN_LOOP_erfc: return erfc(a);
     case KILN_LOOP_ndtr:
       return (double)(erfcl(-(long double)a * 0.70710678118654752440084436L) / 2);
+    case KILN_LOOP_gelu:
+      return (double)(erfcl(-(long double)a * 0.70710678118654752440084436L) / 2 * (long double)a);
     case KILN_LOOP_sin: return sin(a);
     case KILN_LOOP_cos: return cos(a);
     case KILN_LOOP_tan: return tan(a);
