@@ -64,7 +64,7 @@ static bool float_of_node(const kiln_numbers *n, const kiln_node *node, double *
   double a, b = 0;
   int64_t i;
   const bool is_one = node->input_count == 1;
-  if (kiln_node_is(node, KILN_OP_Float_int)) {
+  if (kiln_node_is(node, KILN_OP_Float_Scalar)) {
     if (!kiln_numbers_find(n, kiln_node_input(node, 0), &i)) return false;
     *out = (double)i;
     return true;

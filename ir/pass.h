@@ -137,6 +137,7 @@ bool kiln_node_is_whole(const kiln_node *node);
 kiln_status *kiln_pass_flatten_raises(kiln_pass *pass);
 kiln_status *kiln_pass_inline(kiln_pass *pass);
 kiln_status *kiln_pass_unwrap_numbers(kiln_pass *pass);
+kiln_status *kiln_pass_trace_numbers(kiln_pass *pass);
 kiln_status *kiln_pass_lower_simple_tuples(kiln_pass *pass);
 kiln_status *kiln_pass_constant_propagation(kiln_pass *pass);
 kiln_status *kiln_pass_constant_pooling(kiln_pass *pass);

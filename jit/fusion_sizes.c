@@ -34,7 +34,7 @@ static bool makes_sizes(const kiln_node *n) {
     case KILN_OP_neg_int:
     case KILN_OP_prim_max_int:
     case KILN_OP_prim_min_int:
-    case KILN_OP_Float_int: /* a trace's quotients */
+    case KILN_OP_Float_Scalar: /* a trace's quotients */
     case KILN_OP_to_float32:
     case KILN_OP_neg_float:
     case KILN_OP_add_float:

@@ -255,13 +255,11 @@ static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
          "i: int; j: int | int aten::Int(Tensor aten::mul(Tensor prim::NumToTensor(i), "
          "Tensor prim::NumToTensor(j))) => int aten::mul(i, j) / "
          "i: int | int aten::Int(Tensor aten::floor_divide(Tensor prim::NumToTensor(i), 8)) => "
-         "int aten::floordiv(i, 8) / "
-         "i: int | int aten::Int(Tensor aten::ceil(Tensor aten::div(Tensor prim::NumToTensor(i), "
-         "2))) => "
-         "int aten::Int(float aten::Float(int aten::ceil(float kiln::to_float32(float aten::div("
-         "float kiln::to_float32(float aten::Float(i)), 2.)))))");
+         "int aten::floordiv(i, 8)");
     RULE(Float_Tensor, kiln__rule_number_of_trace,
          "f: float | float aten::Float(Tensor prim::NumToTensor(f)) => f");
+    RULE(ScalarImplicit, kiln__rule_number_of_trace,
+         "i: int | Scalar aten::ScalarImplicit(Tensor prim::NumToTensor(i)) => i");
     RULE(IntImplicit, kiln__rule_number_of_trace,
          "i: int | int aten::IntImplicit(Tensor prim::NumToTensor(i)) => i");
     RULE(len_t, len_of_list,

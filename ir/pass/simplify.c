@@ -297,8 +297,17 @@ static kiln_ir_value *joined(const kiln__trial *t) {
   return x && has_dim(x, along, 0) ? or_stay(t, x) : NULL;
 }
 
+/* `pad` with a mode refuses what another one takes: a constant it is. */
+static bool pads_a_constant(const kiln_node *n) {
+  const kiln_ivalue *mode =
+      kiln_node_is(n, KILN_OP_pad) ? kiln_ir_value_constant(kiln_node_input(n, 2)) : NULL;
+  return !kiln_node_is(n, KILN_OP_pad) ||
+         (mode && mode->tag == KILN_TAG_STRING &&
+          kiln_str_is(kiln_string_view(mode->u.string), "constant"));
+}
 static kiln_ir_value *padded(const kiln__trial *t) {
   ints widths;
+  if (!pads_a_constant(t->node)) return NULL;
   const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
   if (!d || !find_ints(t, kiln__rule_input(t, 1), &widths) || widths.count % 2) return NULL;
   if (widths.count > 2 * d->rank) return NULL;
@@ -458,6 +467,9 @@ static kiln_ir_value *rules(kiln_pass *pass, kiln_node *node) {
     RULE(constant_pad_nd, padded,
          "x: M | Tensor aten::abs(Tensor aten::constant_pad_nd(x, int[] "
          "prim::ListConstruct(0, 0), 1)) => Tensor aten::abs(x)");
+    RULE(pad, padded,
+         "x: M | Tensor aten::abs(Tensor aten::pad(x, int[] prim::ListConstruct(0, 0), constant, "
+         "None)) => Tensor aten::abs(x)");
     RULE(len_t, count_parts,
          "x: Tensor | int aten::len(Tensor[] aten::unbind(x, 0)) => int aten::size(x, 0)");
     RULE(__getitem___t, part_of_unbound,

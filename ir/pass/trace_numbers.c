@@ -8,6 +8,9 @@
  * behind each operator: of sums, differences, products and quotients of two float32 this has the
  * bits of float32's own (Figueroa, "When is double rounding innocuous?", 1995).
  *
+ * Where no such rounding is needed, pass `peephole` does the same: what is saved has operators of
+ * PyTorch's alone.
+ *
  * Divisors are literals, and not 0; those of floor_divide and % are positive. */
 #include <math.h>
 
@@ -109,14 +112,24 @@ static kind promoted(kind a, kind b) {
 }
 
 enum { MOST_NUMBERS = 128 }; /* operators of one number, each as often as it is read */
-static kind kind_of(const kiln_ir_value *v, int *left);
+typedef struct walk {
+  bool rounds; /* what float32 holds may be rounded to it */
+  int left;    /* operators to look at */
+} walk;
+static kind kind_of(const kiln_ir_value *v, walk *w);
 
-/* Literals that bound x, as far as x's own dtype has them. */
-static bool is_bound(const kiln_node *n, int i, kind of) {
-  kind bound;
-  double number;
-  if (i >= n->input_count || kiln_ir_value_is_none(kiln_node_input(n, i))) return true;
-  return literal_of(kiln_node_input(n, i), &bound, &number) && (bound == WHOLE || of != WHOLE);
+/* By literals, as far as x's own dtype has them; without any the operator raises. */
+static bool is_bounded(const kiln_node *n, const number_op *op, kind of) {
+  bool any = op->form != BETWEEN;
+  for (int i = 1; i < n->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(n, i);
+    kind bound;
+    double number;
+    if (kiln_ir_value_is_none(v)) continue;
+    if (!literal_of(v, &bound, &number) || (bound != WHOLE && of == WHOLE)) return false;
+    any = true;
+  }
+  return any;
 }
 static kind converted(const kiln_node *n) {
   int64_t dtype;
@@ -140,8 +153,8 @@ static kind quotient_of(const kiln_node *n, const number_op *op, kind a) {
     return NO_NUMBER;
   return promoted(a, by);
 }
-static kind kind_of_op(const kiln_node *n, const number_op *op, int *left) {
-  const kind a = kind_of(kiln_node_input(n, 0), left);
+static kind kind_of_op(const kiln_node *n, const number_op *op, walk *w) {
+  const kind a = kind_of(kiln_node_input(n, 0), w);
   if (a == NO_NUMBER) return NO_NUMBER;
   switch (op->form) {
     case UNARY:
@@ -151,19 +164,19 @@ static kind kind_of_op(const kiln_node *n, const number_op *op, int *left) {
     case DIVIDES: return quotient_of(n, op, a);
     case AT_LEAST:
     case AT_MOST:
-    case BETWEEN: return a != LITERAL && is_bound(n, 1, a) && is_bound(n, 2, a) ? a : NO_NUMBER;
+    case BETWEEN: return a != LITERAL && is_bounded(n, op, a) ? a : NO_NUMBER;
     case ALPHA:
     case REVERSED:
       if (!is_int(kiln_node_input(n, 2), 1)) return NO_NUMBER;
       break;
     case PLAIN: break;
   }
-  return promoted(a, kind_of(kiln_node_input(n, 1), left));
+  return promoted(a, kind_of(kiln_node_input(n, 1), w));
 }
 
 /* A tensor of no dimensions, or a number beside one: a number that became a tensor, a literal, or
  * computed of such. */
-static kind kind_of(const kiln_ir_value *v, int *left) {
+static kind kind_of(const kiln_ir_value *v, walk *w) {
   kind literal;
   double number;
   if (literal_of(v, &literal, &number)) return literal;
@@ -171,7 +184,8 @@ static kind kind_of(const kiln_ir_value *v, int *left) {
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar))
     return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT ? WHOLE : NO_NUMBER;
   const number_op *op = op_of(v->node);
-  return op && --*left >= 0 ? kind_of_op(v->node, op, left) : NO_NUMBER;
+  const kind own = op && --w->left >= 0 ? kind_of_op(v->node, op, w) : NO_NUMBER;
+  return own == SINGLE && !w->rounds ? NO_NUMBER : own;
 }
 
 /* -- As numbers -- */
@@ -196,7 +210,7 @@ static kiln_ir_value *float_of(const maker *m, double number) {
 static kiln_ir_value *convert(const maker *m, kiln_ir_value *v, kind from, kind to) {
   if (from == to) return v;
   if (to == WHOLE) return put(m, KILN_OP_Int_float, v, NULL, KILN_TYPE_INT);
-  if (from == WHOLE) v = put(m, KILN_OP_Float_int, v, NULL, KILN_TYPE_FLOAT);
+  if (from == WHOLE) v = put(m, KILN_OP_Float_Scalar, v, NULL, KILN_TYPE_FLOAT);
   return to == SINGLE ? put(m, KILN_OP_to_float32, v, NULL, KILN_TYPE_FLOAT) : v;
 }
 
@@ -218,9 +232,9 @@ static kiln_ir_value *make_bounded(const maker *m, const number_op *op, const ki
 }
 
 static kiln_ir_value *make_op(const maker *m, const kiln_node *n, const number_op *op, kind own) {
-  int left = MOST_NUMBERS;
+  walk w = {true, MOST_NUMBERS};
   kiln_ir_value *first = kiln_node_input(n, 0);
-  const kind of_first = op->form == CONVERTS ? kind_of(first, &left) : own;
+  const kind of_first = op->form == CONVERTS ? kind_of(first, &w) : own;
   kiln_ir_value *x = make(m->at, first, of_first);
   const kiln_type_kind type = own == WHOLE ? KILN_TYPE_INT : KILN_TYPE_FLOAT;
   switch (op->form) {
@@ -231,7 +245,7 @@ static kiln_ir_value *make_op(const maker *m, const kiln_node *n, const number_o
     case ROUNDS:
       if (own == WHOLE) return x;
       x = put(m, op->of_floats, x, NULL, KILN_TYPE_INT);
-      return put(m, KILN_OP_Float_int, x, NULL, KILN_TYPE_FLOAT);
+      return put(m, KILN_OP_Float_Scalar, x, NULL, KILN_TYPE_FLOAT);
     case UNARY: return put(m, own == WHOLE ? op->of_ints : op->of_floats, x, NULL, type);
     default: break;
   }
@@ -244,7 +258,7 @@ static kiln_ir_value *make_op(const maker *m, const kiln_node *n, const number_o
 /* What kind_of found, in front of `at`, in the dtype `to`. */
 static kiln_ir_value *make(kiln_node *at, kiln_ir_value *v, kind to) {
   const maker m = {at, v->node};
-  int left = MOST_NUMBERS;
+  walk w = {true, MOST_NUMBERS};
   kind own;
   double number;
   if (to == WHOLE && v->type->kind == KILN_TYPE_INT) return v;
@@ -252,7 +266,7 @@ static kiln_ir_value *make(kiln_node *at, kiln_ir_value *v, kind to) {
     if (to == WHOLE) return kiln__rule_int(at, (int64_t)number);
     return float_of(&m, to == SINGLE ? (double)(float)number : number);
   }
-  own = kind_of(v, &left);
+  own = kind_of(v, &w);
   kiln_ir_value *made = v;
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) {
     made = kiln_node_input(v->node, 0);
@@ -262,18 +276,41 @@ static kiln_ir_value *make(kiln_node *at, kiln_ir_value *v, kind to) {
   return convert(&m, made, own, to);
 }
 
-kiln_ir_value *kiln__rule_number_of_trace(const kiln__trial *t) {
-  kiln_ir_value *v = kiln__rule_input(t, 0);
-  const kiln_type *type = kiln_node_output(t->node, 0)->type;
-  int left = MOST_NUMBERS;
+/* The number in the tensor that int() or its kin reads; NULL: it is none. */
+static kiln_ir_value *number_of(kiln_node *n, bool rounds) {
+  kiln_ir_value *v = kiln_node_input(n, 0);
+  const kiln_type *type = kiln_node_output(n, 0)->type;
+  walk w = {rounds, MOST_NUMBERS};
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) {
     kiln_ir_value *number = kiln_node_input(v->node, 0);
-    return number->type == type ? number : NULL;
+    return kiln_type_is_subtype(number->type, type) ? number : NULL;
   }
   if (!op_of(v->node)) return NULL;
-  const kind own = kind_of(v, &left);
-  if (own == NO_NUMBER || (own != WHOLE && kiln_node_is(t->node, KILN_OP_IntImplicit)))
-    return NULL;
-  if (type->kind == KILN_TYPE_INT) return make(t->node, v, WHOLE);
-  return make(t->node, v, own == WHOLE ? DOUBLE : own);
+  const kind own = kind_of(v, &w);
+  if (own == NO_NUMBER || (own != WHOLE && kiln_node_is(n, KILN_OP_IntImplicit))) return NULL;
+  if (own == WHOLE && type->kind == KILN_TYPE_FLOAT) return make(n, v, DOUBLE);
+  return make(n, v, type->kind == KILN_TYPE_INT ? WHOLE : own);
+}
+kiln_ir_value *kiln__rule_number_of_trace(const kiln__trial *t) {
+  return number_of(t->node, false);
+}
+
+/* -- The pass -- */
+
+static bool reads_number(const kiln_node *n) {
+  return kiln_node_is(n, KILN_OP_Int_Tensor) || kiln_node_is(n, KILN_OP_Float_Tensor) ||
+         kiln_node_is(n, KILN_OP_IntImplicit) || kiln_node_is(n, KILN_OP_ScalarImplicit);
+}
+static void visit(kiln_pass *pass, kiln_block *block) {
+  for (kiln_node *n = block->first, *next; n; n = next) {
+    for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
+    next = n->next;
+    kiln_ir_value *number = reads_number(n) ? number_of(n, true) : NULL;
+    if (number) kiln__rule_take(pass, n, number);
+  }
+}
+
+kiln_status *kiln_pass_trace_numbers(kiln_pass *pass) {
+  visit(pass, pass->graph->top);
+  return NULL;
 }

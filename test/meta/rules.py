@@ -13,7 +13,8 @@ from tree import operator_rows
 PASSES = ('peephole', 'simplify')
 MATRIX = 'Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)'
 CONSTANTS = {'True': ('bool', '[value=1]'), 'False': ('bool', '[value=0]'),
-             'None': ('NoneType', ''), 'cpu': ('Device', '[value="cpu"]')}
+             'None': ('NoneType', ''), 'cpu': ('Device', '[value="cpu"]'),
+             'constant': ('str', '[value="constant"]')}
 
 
 def rules(text):
