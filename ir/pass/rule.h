@@ -37,7 +37,7 @@ static inline void kiln__rule_take(kiln_pass *pass, kiln_node *node, kiln_ir_val
   kiln_node_destroy(node);
 }
 
-/* trace_numbers.c: the number in a tensor that a trace computed of numbers, without rounding. */
+/* trace_numbers.c: the int in a tensor that a trace computed of ints. */
 kiln_ir_value *kiln__rule_number_of_trace(const kiln__trial *t);
 
 static inline kiln_ir_value *kiln__rule_input(const kiln__trial *t, int i) {

@@ -1,5 +1,5 @@
-/* trace_numbers.c: numbers that a trace computes in tensors of no dimensions are computed as
- * numbers (peephole.c; its examples are there).
+/* trace_numbers.c: pass `trace_numbers`: numbers that a trace computes in tensors of no dimensions
+ * are computed as numbers.
  *
  * A trace has h = x.size(2) as a tensor, NumToTensor(size), and all that Python computed of it as
  * operators of tensors: int(ceil(h / 2)) is Int(ceil(div(NumToTensor(size), 2))). Behind int() or
@@ -8,8 +8,7 @@
  * behind each operator: of sums, differences, products and quotients of two float32 this has the
  * bits of float32's own (Figueroa, "When is double rounding innocuous?", 1995).
  *
- * Where no such rounding is needed, pass `peephole` does the same: what is saved has operators of
- * PyTorch's alone.
+ * Of ints alone pass `peephole` does the same: what is saved has operators of PyTorch's alone.
  *
  * Divisors are literals, and not 0; those of floor_divide and % are positive. */
 #include <math.h>
@@ -113,7 +112,7 @@ static kind promoted(kind a, kind b) {
 
 enum { MOST_NUMBERS = 128 }; /* operators of one number, each as often as it is read */
 typedef struct walk {
-  bool rounds; /* what float32 holds may be rounded to it */
+  bool floats; /* else of ints alone */
   int left;    /* operators to look at */
 } walk;
 static kind kind_of(const kiln_ir_value *v, walk *w);
@@ -185,7 +184,7 @@ static kind kind_of(const kiln_ir_value *v, walk *w) {
     return kiln_node_input(v->node, 0)->type->kind == KILN_TYPE_INT ? WHOLE : NO_NUMBER;
   const number_op *op = op_of(v->node);
   const kind own = op && --w->left >= 0 ? kind_of_op(v->node, op, w) : NO_NUMBER;
-  return own == SINGLE && !w->rounds ? NO_NUMBER : own;
+  return own == WHOLE || w->floats ? own : NO_NUMBER;
 }
 
 /* -- As numbers -- */
@@ -277,10 +276,10 @@ static kiln_ir_value *make(kiln_node *at, kiln_ir_value *v, kind to) {
 }
 
 /* The number in the tensor that int() or its kin reads; NULL: it is none. */
-static kiln_ir_value *number_of(kiln_node *n, bool rounds) {
+static kiln_ir_value *number_of(kiln_node *n, bool floats) {
   kiln_ir_value *v = kiln_node_input(n, 0);
   const kiln_type *type = kiln_node_output(n, 0)->type;
-  walk w = {rounds, MOST_NUMBERS};
+  walk w = {floats, MOST_NUMBERS};
   if (kiln_node_is(v->node, KILN_OP_prim_NumToTensor_Scalar)) {
     kiln_ir_value *number = kiln_node_input(v->node, 0);
     return kiln_type_is_subtype(number->type, type) ? number : NULL;
