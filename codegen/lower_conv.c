@@ -80,7 +80,6 @@ const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scrat
   const kiln_node *pad = x->node;
   const bool by_mode = kiln_node_is(pad, KILN_OP_pad);
   if (!by_mode && !kiln_node_is(pad, KILN_OP_constant_pad_nd)) return x;
-  const kiln_ivalue *mode = by_mode ? kiln_ir_value_constant(kiln_node_input(pad, 2)) : NULL;
   const kiln_ir_value *value = kiln_node_input(pad, by_mode ? 3 : 2);
   const kiln_shape_list *ints = kiln_shape_ints_of(scratch, kiln_node_input(pad, 1));
   const kiln_type *w = kiln_node_input(node, 1)->type;
@@ -88,9 +87,7 @@ const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scrat
   bool zeros = ints && ints->count % 2 == 0 && ints->count <= 2 * nd && nd <= MOST &&
                (kiln_ir_value_is_none(value) || kiln_ir_value_is_number(value, 0)) &&
                kiln_type_has_dims(kiln_node_input(pad, 0)->type);
-  if (by_mode)
-    zeros = zeros && mode && mode->tag == KILN_TAG_STRING &&
-            kiln_str_is(kiln_string_view(mode->u.string), "constant");
+  if (by_mode) zeros = zeros && kiln_ir_value_is_text(kiln_node_input(pad, 2), "constant");
   for (int i = 0; zeros && i < ints->count; i++)
     zeros = ints->known[i] && ints->ints[i] >= 0 && ints->ints[i] <= INT32_MAX;
   if (!zeros) return x;

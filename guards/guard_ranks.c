@@ -320,9 +320,7 @@ kiln_status *kiln_pass_guard_ranks(kiln_pass *pass) {
   put_behind(&r, &checks, fallback);
   for (int i = 0; i < r.counted.count; i++) {
     kiln_node *loop = r.counted.data[i].loop;
-    kiln_node_set_input(loop, 0,
-                        kiln_insert_constant_before(loop, kiln_int(r.counted.data[i].trips),
-                                                    kiln_type_basic(KILN_TYPE_INT)));
+    kiln_node_set_input(loop, 0, kiln_insert_int_before(loop, r.counted.data[i].trips));
   }
   for (int i = r.decided.count - 1; i >= 0; i--)
     (void)kiln_branch_splice(r.decided.data[i].branch, r.decided.data[i].side);

@@ -267,7 +267,8 @@ bool kiln_ir_value_is_wrapped_number(const kiln_ir_value *value);
 void kiln_ir_value_set_wrapped_number(kiln_ir_value *value);
 /* The int behind a constant value; false when it is not one. */
 bool kiln_ir_value_const_int(const kiln_ir_value *value, int64_t *out_int);
-bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted); /* a constant one */
+bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted);        /* a constant one */
+bool kiln_ir_value_is_text(const kiln_ir_value *value, const char *wanted); /* a constant one */
 /* A constant int or float that is that number. */
 bool kiln_ir_value_is_number(const kiln_ir_value *value, int64_t wanted);
 /* The dtype that stands for a Python number of the type, which may be Scalar, where `constant` (may
@@ -283,6 +284,7 @@ kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple);
 /* Makes a constant of the value (taken) before `anchor`, or at the end of `block`. */
 kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
                                            const kiln_type *type);
+kiln_ir_value *kiln_insert_int_before(kiln_node *anchor, int64_t value);
 kiln_ir_value *kiln_append_constant(kiln_block *block, kiln_ivalue value, const kiln_type *type);
 
 /* -- Text -- */

@@ -154,6 +154,11 @@ bool kiln_ir_value_is_bool(const kiln_ir_value *value, bool wanted) {
   return constant && constant->tag == KILN_TAG_BOOL && constant->u.b == wanted;
 }
 
+bool kiln_ir_value_is_text(const kiln_ir_value *value, const char *wanted) {
+  const kiln_ivalue *c = kiln_ir_value_constant(value);
+  return c && c->tag == KILN_TAG_STRING && kiln_str_is(kiln_string_view(c->u.string), wanted);
+}
+
 bool kiln_ir_value_is_number(const kiln_ir_value *value, int64_t wanted) {
   const kiln_ivalue *c = kiln_ir_value_constant(value);
   return c && ((c->tag == KILN_TAG_INT && c->u.i == wanted) ||
@@ -197,6 +202,10 @@ kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
   kiln_node *node = kiln_node_create_constant(anchor->graph, value, type);
   kiln_node_insert_before(node, anchor);
   return kiln_node_output(node, 0);
+}
+
+kiln_ir_value *kiln_insert_int_before(kiln_node *anchor, int64_t value) {
+  return kiln_insert_constant_before(anchor, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
 }
 
 kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple) {

@@ -64,8 +64,7 @@ static bool decompose(kiln_node *n) {
   kiln_node_add_input(add, result);
   kiln_node_add_input(add, bias);
   kiln_node_insert_after(add, n);
-  kiln_node_add_input(
-      add, kiln_insert_constant_before(add, kiln_int(1), kiln_type_basic(KILN_TYPE_INT)));
+  kiln_node_add_input(add, kiln_insert_int_before(add, 1));
   if (index == 2) {
     kiln_node_set_input(
         n, 2, kiln_insert_constant_before(n, kiln_none(), kiln_type_basic(KILN_TYPE_NONE)));
@@ -122,7 +121,7 @@ static bool take_norm_apart(kiln_node *n) {
   (void)kiln_shape_infer(n->graph, terms);
   kiln_ir_value *product =
       kiln_node_add_output(insert(n, KILN_OP_mul_Tensor, x, scale), n->outputs[0]->type);
-  kiln_ir_value *one = kiln_insert_constant_before(n, kiln_int(1), kiln_type_basic(KILN_TYPE_INT));
+  kiln_ir_value *one = kiln_insert_int_before(n, 1);
   kiln_node *add = insert(n, KILN_OP_add_Tensor, product, shift);
   kiln_node_add_input(add, one);
   kiln_ir_value_replace_uses(n->outputs[0], kiln_node_add_output(add, n->outputs[0]->type));

@@ -86,21 +86,17 @@ static kiln_ir_value *beside(kiln_node *before, kiln_ir_value *v, const kiln_ten
   return v;
 }
 
-static kiln_ir_value *insert_int(kiln_node *before, int64_t value) {
-  return kiln_insert_constant_before(before, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
-}
-
 static void take_apart(kiln_node *n) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   kiln_node *terms = add_node(n, KILN_OP_batch_norm_terms, NULL, NULL);
   for (int i = 1; i < 5; i++) kiln_node_add_input(terms, kiln_node_input(n, i));
   kiln_node_add_input(terms, kiln_node_input(n, 7));
   kiln_ir_value *scale = kiln_node_add_output(terms, kiln_type_basic(KILN_TYPE_TENSOR));
-  kiln_ir_value *shift = give(terms), *last = x->rank > 2 ? insert_int(n, -1) : NULL;
+  kiln_ir_value *shift = give(terms), *last = x->rank > 2 ? kiln_insert_int_before(n, -1) : NULL;
   scale = beside(n, scale, x, last);
   shift = beside(n, shift, x, last);
   kiln_ir_value *product = give(add_node(n, KILN_OP_mul_Tensor, kiln_node_input(n, 0), scale));
-  kiln_ir_value *one = insert_int(n, 1);
+  kiln_ir_value *one = kiln_insert_int_before(n, 1);
   kiln_node *add = add_node(n, KILN_OP_add_Tensor, product, shift);
   kiln_node_add_input(add, one);
   kiln_ir_value_replace_uses(n->outputs[0], kiln_node_add_output(add, n->outputs[0]->type));

@@ -124,13 +124,12 @@ static kiln_ir_value *in_front(const hoister *h, kiln_ir_value *v) {
 }
 
 static kiln_node *make_all(const hoister *h, const step *s) {
-  const kiln_type *type_int = kiln_type_basic(KILN_TYPE_INT);
   const kiln_type *type_bool = kiln_type_basic(KILN_TYPE_BOOL);
   kiln_ir_value *weight = in_front(h, s->weight);
   kiln_node *all = kiln_node_create_like(s->product, KILN_OP_steps_of_product);
   kiln_node_insert_before(all, h->loop);
   kiln_node_add_input(all, s->x);
-  kiln_node_add_input(all, kiln_insert_constant_before(all, kiln_int(s->dim), type_int));
+  kiln_node_add_input(all, kiln_insert_int_before(all, s->dim));
   kiln_node_add_input(all, kiln_node_input(h->loop, 0));
   kiln_node_add_input(all, weight);
   kiln_node_add_input(all, kiln_insert_constant_before(all, kiln_bool(s->transposed), type_bool));
@@ -165,8 +164,7 @@ static void replace(const hoister *h, const step *s) {
   pick->range = product->range;
   kiln_node_append(made, pick);
   kiln_node_add_input(pick, kiln_node_output(all, 0));
-  kiln_node_add_input(
-      pick, kiln_insert_constant_before(pick, kiln_int(0), kiln_type_basic(KILN_TYPE_INT)));
+  kiln_node_add_input(pick, kiln_insert_int_before(pick, 0));
   kiln_node_add_input(pick, kiln_block_input(h->body, 0));
   kiln_block_add_output(made, kiln_node_add_output(pick, type));
   sink(h, product, own);

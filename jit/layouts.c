@@ -313,8 +313,7 @@ static kiln_ir_value *turn(kiln_ir_value *v, kiln_format format, const kiln_type
   n->range = group->range;
   (behind ? kiln_node_insert_after : kiln_node_insert_before)(n, group);
   kiln_node_add_input(n, v);
-  kiln_node_add_input(
-      n, kiln_insert_constant_before(n, kiln_int(format), kiln_type_basic(KILN_TYPE_INT)));
+  kiln_node_add_input(n, kiln_insert_int_before(n, format));
   return kiln_node_add_output(n, type);
 }
 

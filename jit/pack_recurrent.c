@@ -53,9 +53,6 @@ static const kiln_node *find_params(const kiln_node *n, int at, int *out_per_cel
   return list;
 }
 
-static kiln_ir_value *insert_int(kiln_node *before, int64_t value) {
-  return kiln_insert_constant_before(before, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
-}
 /* [], before n; and the list as a value, once it is full. */
 static kiln_node *insert_list(kiln_node *n) {
   kiln_node *list = kiln_node_create_like(n, KILN_OP_prim_ListConstruct);
@@ -70,7 +67,7 @@ static kiln_ir_value *give_list(kiln_node *list) {
 /* The list of the panels of all cells. */
 static kiln_ir_value *make_panels(kiln_node *n, const kiln_node *params, int per_cell,
                                   kiln_cell_kind cell) {
-  kiln_ir_value *gates = insert_int(n, kiln_cell_gates(cell));
+  kiln_ir_value *gates = kiln_insert_int_before(n, kiln_cell_gates(cell));
   kiln_node *list = insert_list(n);
   for (int i = 1; i < params->input_count; i += per_cell) {
     kiln_node *panels = kiln_node_create_like(n, KILN_OP_recurrent_panels);
@@ -108,7 +105,7 @@ static bool pack(kiln_node *n) {
   kiln_node_add_input(layers, op->is_packed
                                   ? kiln_node_input(n, 1)
                                   : kiln_insert_constant_before(layers, kiln_none(), none));
-  kiln_node_add_input(layers, insert_int(layers, op->cell));
+  kiln_node_add_input(layers, kiln_insert_int_before(layers, op->cell));
   kiln_node_add_input(layers, panels);
   for (int i = 0; i < 3; i++) {
     const bool has_one = i < n->output_count;

@@ -138,8 +138,7 @@ static bool to_channel_shuffle(kiln_pass *pass, kiln_node *last) {
   kiln_node *made = kiln_node_create_like(last, KILN_OP_shuffle_groups);
   kiln_node_add_input(made, s.x);
   kiln_node_add_input(made, s.groups);
-  kiln_ir_value *rank =
-      kiln_insert_constant_before(last, kiln_int(s.rank), kiln_type_basic(KILN_TYPE_INT));
+  kiln_ir_value *rank = kiln_insert_int_before(last, s.rank);
   kiln_node_add_input(made, rank);
   kiln_node_insert_before(made, last);
   kiln_ir_value *out = kiln_node_add_output(made, old->type);

@@ -6,10 +6,6 @@ typedef kiln__trial trial;
 
 /* -- Helpers -- */
 
-static bool is_int(const kiln_ir_value *value, int64_t wanted) {
-  int64_t i;
-  return kiln_ir_value_const_int(value, &i) && i == wanted;
-}
 static kiln_ir_value *make_bool(kiln_node *at, bool b) {
   return kiln_insert_constant_before(at, kiln_bool(b), kiln_type_basic(KILN_TYPE_BOOL));
 }
@@ -65,13 +61,13 @@ static kiln_ir_value *drop_cast(const trial *t) {
 
 static kiln_ir_value *add_int(const trial *t) {
   kiln_ir_value *a = kiln__rule_input(t, 0), *b = kiln__rule_input(t, 1);
-  if (is_int(b, 0)) return a;
-  if (is_int(a, 0)) return b;
+  if (kiln__rule_is_int(b, 0)) return a;
+  if (kiln__rule_is_int(a, 0)) return b;
   int64_t outer, inner;
   if (kiln_ir_value_const_int(b, &outer) && kiln_node_is(a->node, KILN_OP_add_int) &&
       kiln_ir_value_const_int(kiln_node_input(a->node, 1), &inner)) {
-    kiln_node_set_input(t->node, 1,
-                        kiln__rule_int(t->node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
+    kiln_node_set_input(
+        t->node, 1, kiln_insert_int_before(t->node, (int64_t)((uint64_t)outer + (uint64_t)inner)));
     kiln_node_set_input(t->node, 0, kiln_node_input(a->node, 0));
     return kiln_node_output(t->node, 0); /* rewritten in place */
   }
@@ -79,11 +75,11 @@ static kiln_ir_value *add_int(const trial *t) {
 }
 /* x op `arg` is x. */
 static kiln_ir_value *neutral_int(const trial *t) {
-  return is_int(kiln__rule_input(t, 1), t->arg) ? kiln__rule_input(t, 0) : NULL;
+  return kiln__rule_is_int(kiln__rule_input(t, 1), t->arg) ? kiln__rule_input(t, 0) : NULL;
 }
 static kiln_ir_value *mul_int(const trial *t) {
-  if (is_int(kiln__rule_input(t, 1), 1)) return kiln__rule_input(t, 0);
-  return is_int(kiln__rule_input(t, 0), 1) ? kiln__rule_input(t, 1) : NULL;
+  if (kiln__rule_is_int(kiln__rule_input(t, 1), 1)) return kiln__rule_input(t, 0);
+  return kiln__rule_is_int(kiln__rule_input(t, 0), 1) ? kiln__rule_input(t, 1) : NULL;
 }
 
 /* -- Lists -- */
@@ -91,7 +87,7 @@ static kiln_ir_value *mul_int(const trial *t) {
 static kiln_ir_value *len_of_list(const trial *t) {
   kiln_ir_value *v = kiln__rule_input(t, 0);
   const kiln_node *list = kiln__rule_list(t->pass, v);
-  if (list) return kiln__rule_int(t->node, list->input_count);
+  if (list) return kiln_insert_int_before(t->node, list->input_count);
   if (!kiln_node_is(v->node, KILN_OP_size) || kiln_alias_has_writers(kiln_pass_alias(t->pass), v))
     return NULL;
   kiln_node *dim = kiln_node_create_id(t->node->graph, KILN_OP_dim);
@@ -141,7 +137,7 @@ static bool keeps_rank(const kiln_node *n) {
 }
 static kiln_ir_value *known_dim(const trial *t) {
   const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
-  if (d && d->rank >= 0) return kiln__rule_int(t->node, d->rank);
+  if (d && d->rank >= 0) return kiln_insert_int_before(t->node, d->rank);
   const kiln_node *from = kiln__rule_input(t, 0)->node;
   if (!keeps_rank(from) || kiln__rule_input(t, 0)->use_count == 1 ||
       kiln_alias_has_writers(kiln_pass_alias(t->pass), kiln__rule_input(t, 0)) ||
@@ -155,15 +151,16 @@ static kiln_ir_value *known_size(const trial *t) {
   int64_t dim;
   if (!d || d->rank <= 0 || !kiln_ir_value_const_int(kiln__rule_input(t, 1), &dim)) return NULL;
   if (dim < 0) dim += d->rank;
-  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0 ? kiln__rule_int(t->node, d->sizes[dim])
-                                                         : NULL;
+  return dim >= 0 && dim < d->rank && d->sizes[dim] >= 0
+             ? kiln_insert_int_before(t->node, d->sizes[dim])
+             : NULL;
 }
 static kiln_ir_value *known_sizes(const trial *t) {
   const kiln_type *type = kiln__rule_input(t, 0)->type;
   if (!kiln_type_is_complete_tensor(type)) return NULL;
   kiln_node *list = kiln_node_create_id(t->node->graph, KILN_OP_prim_ListConstruct);
   for (int i = 0; i < type->detail->rank; i++) {
-    kiln_node_add_input(list, kiln__rule_int(t->node, type->detail->sizes[i]));
+    kiln_node_add_input(list, kiln_insert_int_before(t->node, type->detail->sizes[i]));
   }
   kiln_ir_value *made = kiln_node_add_output(list, kiln_node_output(t->node, 0)->type);
   kiln_node_insert_before(list, t->node);
@@ -174,11 +171,11 @@ static kiln_ir_value *known_numel(const trial *t) {
   int64_t numel;
   bool known = kiln_type_is_complete_tensor(type) &&
                kiln_numel(type->detail->rank, type->detail->sizes, &numel);
-  return known ? kiln__rule_int(t->node, numel) : NULL;
+  return known ? kiln_insert_int_before(t->node, numel) : NULL;
 }
 static kiln_ir_value *known_dtype(const trial *t) {
   const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));
-  return d && d->dtype != KILN_DTYPE_NONE ? kiln__rule_int(t->node, d->dtype) : NULL;
+  return d && d->dtype != KILN_DTYPE_NONE ? kiln_insert_int_before(t->node, d->dtype) : NULL;
 }
 static kiln_ir_value *known_device(const trial *t) {
   const kiln_tensor_detail *d = kiln__rule_detail(kiln__rule_input(t, 0));

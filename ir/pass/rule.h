@@ -43,8 +43,10 @@ kiln_ir_value *kiln__rule_number_of_trace(const kiln__trial *t);
 static inline kiln_ir_value *kiln__rule_input(const kiln__trial *t, int i) {
   return kiln_node_input(t->node, i);
 }
-static inline kiln_ir_value *kiln__rule_int(kiln_node *at, int64_t i) {
-  return kiln_insert_constant_before(at, kiln_int(i), kiln_type_basic(KILN_TYPE_INT));
+/* A constant int that is this one. */
+static inline bool kiln__rule_is_int(const kiln_ir_value *value, int64_t wanted) {
+  int64_t i;
+  return kiln_ir_value_const_int(value, &i) && i == wanted;
 }
 /* What is known of a tensor value; NULL when nothing is. */
 static inline const kiln_tensor_detail *kiln__rule_detail(const kiln_ir_value *value) {

@@ -87,7 +87,7 @@ static kiln_ir_value *add_twice(const kiln__trial *t) {
     return NULL;
   if (kiln_alias_has_writers(kiln_pass_alias(t->pass), x)) return NULL;
   kiln_ir_value *one = kiln_node_input(outer, 2);
-  kiln_node_set_input(t->node, 1, kiln__rule_int(one->node, sum));
+  kiln_node_set_input(t->node, 1, kiln_insert_int_before(one->node, sum));
   kiln_node_set_input(t->node, 0, x);
   return kiln_node_output(t->node, 0);
 }
@@ -299,11 +299,7 @@ static kiln_ir_value *joined(const kiln__trial *t) {
 
 /* `pad` with a mode refuses what another one takes: a constant it is. */
 static bool pads_a_constant(const kiln_node *n) {
-  const kiln_ivalue *mode =
-      kiln_node_is(n, KILN_OP_pad) ? kiln_ir_value_constant(kiln_node_input(n, 2)) : NULL;
-  return !kiln_node_is(n, KILN_OP_pad) ||
-         (mode && mode->tag == KILN_TAG_STRING &&
-          kiln_str_is(kiln_string_view(mode->u.string), "constant"));
+  return !kiln_node_is(n, KILN_OP_pad) || kiln_ir_value_is_text(kiln_node_input(n, 2), "constant");
 }
 static kiln_ir_value *padded(const kiln__trial *t) {
   ints widths;

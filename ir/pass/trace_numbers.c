@@ -18,11 +18,6 @@
 /* What a value holds. A literal with a fraction goes along with what it meets. */
 typedef enum kind { NO_NUMBER, WHOLE, LITERAL, SINGLE, DOUBLE } kind;
 
-static bool is_int(const kiln_ir_value *value, int64_t wanted) {
-  int64_t i;
-  return kiln_ir_value_const_int(value, &i) && i == wanted;
-}
-
 /* A number in the graph, or one that the trace stored as a tensor: what is left of those
  * (unwrap_numbers.c) has a dtype, float64 if it has a fraction. */
 static bool literal_of(const kiln_ir_value *v, kind *out, double *out_number) {
@@ -44,10 +39,8 @@ static bool literal_of(const kiln_ir_value *v, kind *out, double *out_number) {
 
 /* Tensors' quotient is cut, ints' is rounded down: the same of a size by a positive number. */
 static bool is_size_cut(const kiln_node *quotient) {
-  const kiln_ivalue *mode = kiln_ir_value_constant(kiln_node_input(quotient, 2));
   const kiln_node *number = kiln_node_input(quotient, 0)->node;
-  return mode && mode->tag == KILN_TAG_STRING &&
-         kiln_str_is(kiln_string_view(mode->u.string), "trunc") &&
+  return kiln_ir_value_is_text(kiln_node_input(quotient, 2), "trunc") &&
          kiln_node_is(number, KILN_OP_prim_NumToTensor_Scalar) &&
          kiln_node_is(kiln_node_input(number, 0)->node, KILN_OP_size_int);
 }
@@ -166,7 +159,7 @@ static kind kind_of_op(const kiln_node *n, const number_op *op, walk *w) {
     case BETWEEN: return a != LITERAL && is_bounded(n, op, a) ? a : NO_NUMBER;
     case ALPHA:
     case REVERSED:
-      if (!is_int(kiln_node_input(n, 2), 1)) return NO_NUMBER;
+      if (!kiln__rule_is_int(kiln_node_input(n, 2), 1)) return NO_NUMBER;
       break;
     case PLAIN: break;
   }
@@ -262,7 +255,7 @@ static kiln_ir_value *make(kiln_node *at, kiln_ir_value *v, kind to) {
   double number;
   if (to == WHOLE && v->type->kind == KILN_TYPE_INT) return v;
   if (literal_of(v, &own, &number)) {
-    if (to == WHOLE) return kiln__rule_int(at, (int64_t)number);
+    if (to == WHOLE) return kiln_insert_int_before(at, (int64_t)number);
     return float_of(&m, to == SINGLE ? (double)(float)number : number);
   }
   own = kind_of(v, &w);

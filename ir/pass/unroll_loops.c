@@ -74,8 +74,7 @@ static void unroll(const unroller *u, kiln_node *loop, int64_t trips) {
   for (int i = 0; i < count; i++) carried[i] = kiln_node_input(loop, 2 + i);
   kiln_map map = kiln_map_in(u->pass->scratch);
   for (int64_t trip = 0; trip < trips; trip++) {
-    kiln_ir_value *counter =
-        kiln_insert_constant_before(loop, kiln_int(trip), kiln_type_basic(KILN_TYPE_INT));
+    kiln_ir_value *counter = kiln_insert_int_before(loop, trip);
     kiln_map_set_ptr(&map, kiln_block_input(body, 0), counter);
     for (int i = 0; i < count; i++)
       kiln_map_set_ptr(&map, kiln_block_input(body, 1 + i), carried[i]);
