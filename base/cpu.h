@@ -4,9 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of the caches that a core reaches, the first one's for data, and of a line. */
+/* Bytes of the caches that a core reaches, the first one's for data, of a line, and of the lines
+ * that a core fetches together. */
 typedef struct kiln_cpu_caches {
-  int64_t l1, l2, l3, line;
+  int64_t l1, l2, l3, line, fetch;
 } kiln_cpu_caches;
 
 /* Where the system does not tell, what is usual. A virtual machine may take microseconds for it:

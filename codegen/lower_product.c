@@ -534,6 +534,10 @@ static void begin_scores(kiln__lowering *l, const kiln_node *node, kiln__rows *r
   store_row(l, rows, loop, keys, masked(l, node, &rows->kept, &row.dims[row.rank - 1], score));
 }
 
+static int exp_of(kiln__lowering *l, int value) {
+  return kiln__lower_op(l, KILN_LOOP_exp_normal, value, -1, -1);
+}
+
 /* softmax of the scores; a row that the mask hides is 0. */
 static void begin_weights(kiln__lowering *l, const kiln_node *node, kiln__rows *rows) {
   const kiln_ir_value *key = kiln_node_input(node, KEY);
@@ -546,13 +550,13 @@ static void begin_weights(kiln__lowering *l, const kiln_node *node, kiln__rows *
   for (int i = 0; scores && i < 2; i++) {
     if (open_row(l, KILN_LOOP_reduce, keys, &row) < 0) return;
     value = row_element(l, scores, at);
-    if (i == 1) value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, value, found[0]), -1, -1);
+    if (i == 1) value = exp_of(l, OP2(sub, value, found[0]));
     if (value < 0) return;
     found[i] = kiln_loop_reduce(l->fn, l->nest, i ? KILN_LOOP_sum : KILN_LOOP_amax, value, -1, 1);
     kiln__lower_close(l);
   }
   if (!scores || (loop = open_row(l, KILN_LOOP_for, keys, &row)) < 0) return;
-  value = kiln__lower_op(l, KILN_LOOP_exp, OP2(sub, row_element(l, scores, at), found[0]), -1, -1);
+  value = exp_of(l, OP2(sub, row_element(l, scores, at), found[0]));
   value = OP2(div, value, found[1]);
   if (flag_of(l, node, CAUSAL) > 0 || !kiln__lower_is_none(node, MASK)) {
     const kiln_dtype dtype = kiln__lower_dtype_of(l, value);

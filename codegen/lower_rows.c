@@ -309,7 +309,7 @@ static void begin_softmax(kiln__lowering *l, const kiln_node *node, kiln__rows *
   const int most = rows->values[0] = kiln__rows_reduce(l, KILN_LOOP_amax, x, rows);
   kiln__rows_close(l, rows);
   x = softmax_input(l, node, kiln__rows_open_first(l, node, rows, KILN_DTYPE_NONE));
-  rows->values[1] = kiln__rows_reduce(l, KILN_LOOP_sum, OP1(exp, OP2(sub, x, most)), rows);
+  rows->values[1] = kiln__rows_reduce(l, KILN_LOOP_sum, OP1(exp_normal, OP2(sub, x, most)), rows);
   kiln__rows_close(l, rows);
 }
 static int softmax_element(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map) {
@@ -317,7 +317,7 @@ static int softmax_element(kiln__lowering *l, const kiln_node *node, const kiln_
 }
 static int softmax_quotient(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *map,
                             const kiln__rows *rows) {
-  const int x = softmax_element(l, node, map), e = OP1(exp, OP2(sub, x, rows->values[0]));
+  const int x = softmax_element(l, node, map), e = OP1(exp_normal, OP2(sub, x, rows->values[0]));
   return OP2(div, e, rows->values[1]);
 }
 ROWS_BEGIN(softmax) { begin_softmax(l, node, rows); }

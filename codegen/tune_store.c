@@ -30,10 +30,10 @@ void kiln__store_key(const kiln__tuner *tuner, kiln_digest kernel, char out_key[
   kiln_digest_format(kernel, hex);
   snprintf(out_key, KILN__TUNE_KEY,
            "%s, %s, lanes=%d registers=%d ports=%d masks=%d pairs=%d l1=%lld l2=%lld l3=%lld "
-           "line=%lld, threads=%d, kernel %s",
+           "line=%lld fetch=%lld, threads=%d, kernel %s",
            kiln__generator_version, kiln_isa_name(tuner->env->isa), m->lanes, m->registers,
            m->ports, m->masks, m->pairs, (long long)m->l1_bytes, (long long)m->l2_bytes,
-           (long long)m->l3_bytes, (long long)m->line_bytes,
+           (long long)m->l3_bytes, (long long)m->line_bytes, (long long)m->fetch_bytes,
            tuner->env->pool ? kiln_pool_threads(tuner->env->pool) : 1, hex);
 }
 

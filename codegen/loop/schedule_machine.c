@@ -25,6 +25,7 @@ static const struct {
     {"l2", 1, INT64_MAX, offsetof(kiln_machine, l2_bytes), true},
     {"l3", 1, INT64_MAX, offsetof(kiln_machine, l3_bytes), true},
     {"line", 1, 4096, offsetof(kiln_machine, line_bytes), true},
+    {"fetch", 1, 4096, offsetof(kiln_machine, fetch_bytes), true},
 };
 
 static kiln_status * override(kiln_str text, kiln_machine *m) {
@@ -52,7 +53,7 @@ static kiln_status * override(kiln_str text, kiln_machine *m) {
       return KILN_ERROR(KILN_INVALID_ARGUMENT,
                         "option machine: " KILN_STR_FMT
                         "=%lld is none of lanes (1, 2, 4, 8, 16), registers (to 64), ports (to 8), "
-                        "masks (to 8), pairs (to 1), tiles (to 1), l1, l2, l3, line",
+                        "masks (to 8), pairs (to 1), tiles (to 1), l1, l2, l3, line, fetch",
                         KILN_STR_ARG(name), (long long)value);
   }
   return NULL;
@@ -77,6 +78,7 @@ kiln_status *kiln_machine_describe(kiln_isa isa, kiln_str text, kiln_machine *ou
                         .l1_bytes = caches.l1,
                         .l2_bytes = caches.l2,
                         .l3_bytes = caches.l3,
-                        .line_bytes = caches.line};
+                        .line_bytes = caches.line,
+                        .fetch_bytes = caches.fetch};
   return override(text, out);
 }

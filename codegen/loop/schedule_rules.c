@@ -129,18 +129,24 @@ static int most_rows(int vectors, const kiln_machine *m, bool both) {
   return rows > KILN_SCHEDULE_MAX_ROWS ? KILN_SCHEDULE_MAX_ROWS : rows < 1 ? 1 : rows;
 }
 
-/* Of tiles that take as long the one that reads least; `only` so many vectors, if not 0. A last
- * panel that is not full takes as long as the others: 64 columns in vectors of 8 are 4 panels of 2,
- * not 3 of 3. `bytes`: of one vector in all of a panel's depth. */
+/* How many vectors a tile has. */
+typedef struct range {
+  int least, most;
+} range;
+static range only(int vectors) { return (range){vectors, vectors}; }
+
+/* Of tiles that take as long the one that reads least. A last panel that is not full takes as long
+ * as the others: 64 columns in vectors of 8 are 4 panels of 2, not 3 of 3. `bytes`: of one vector
+ * in all of a panel's depth. */
 static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kiln_machine *m,
-                             bool both, double bytes, int only, double *out_cycles) {
+                             bool both, double bytes, range wanted, double *out_cycles) {
   const int64_t vectors = (columns + width - 1) / width;
-  tile_shape best = {1, 1};
+  tile_shape best = {wanted.least, 1};
   double least = INFINITY, reads = INFINITY;
-  for (int v = 1; v <= MOST_VECTORS && v <= vectors; v++) {
+  for (int v = wanted.least; v <= wanted.most && v <= vectors; v++) {
     const int most = most_rows(v, m, both);
     if (v > 1 && (m->registers - 1 - v) / v < 1) break;
-    for (int r = most < rows ? most : (int)rows; r >= 1 && (v == only || !only); r--) {
+    for (int r = most < rows ? most : (int)rows; r >= 1; r--) {
       const int64_t full = (vectors + v - 1) / v * v;
       const double far = v * bytes > (double)(m->l2_bytes / 2) ? (double)width * 4 / FAR_BYTES : 0;
       const double cycles = (double)full * cycles_of_rows(v, r, rows, m->ports, both, far);
@@ -164,23 +170,30 @@ static bool can_ask(double bytes, const kiln_machine *m) {
   return bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 4);
 }
 
+/* Vectors of whole lines that a core fetches together: where each row has vectors of its own, a
+ * narrower panel has each of them fetched twice. */
+static int together(int64_t columns, int width, const kiln_machine *m) {
+  const int64_t bytes = width * 4, vectors = (columns + width - 1) / width;
+  const int64_t fetched = bytes < m->line_bytes ? 1 : m->fetch_bytes / bytes;
+  return (int)(fetched < 1 ? 1 : fetched < vectors ? fetched : vectors);
+}
+
 /* Panels are as wide as for many rows, where that is about as fast: kernels for different numbers
  * of rows share the packed weights then. All rows in one tile read the weights once. Few rows that
  * would be several tiles wait for the weights: their panels are as narrow as is fast, so that tiles
  * have more rows, and that the next panel can be asked for. */
 static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln_machine *m,
                             bool both, double bytes, bool few) {
+  const range any = {both ? together(columns, width, m) : 1, MOST_VECTORS};
   double least, cycles;
-  const int usual = find_shape(columns, LONG, width, m, both, bytes, 0, &least).vectors;
-  const tile_shape best = find_shape(columns, rows, width, m, both, bytes, 0, &least);
-  const tile_shape same = find_shape(columns, rows, width, m, both, bytes, usual, &cycles);
+  const int usual = find_shape(columns, LONG, width, m, both, bytes, any, &least).vectors;
+  const tile_shape best = find_shape(columns, rows, width, m, both, bytes, any, &least);
+  const tile_shape same = find_shape(columns, rows, width, m, both, bytes, only(usual), &cycles);
   const bool is_shared = cycles <= least * SHARED;
   if (is_shared && same.rows == rows) return same;
   for (int v = 1; few && can_ask(v * bytes, m); v++) {
-    tile_shape narrow = find_shape(columns, rows, width, m, both, bytes, v, &cycles);
+    tile_shape narrow = find_shape(columns, rows, width, m, both, bytes, only(v), &cycles);
     if (cycles > least * NEAR) continue;
-    const int64_t tiles = (rows + narrow.rows - 1) / narrow.rows;
-    narrow.rows = (int)((rows + tiles - 1) / tiles); /* tiles of about as many rows */
     return narrow;
   }
   return is_shared && best.rows < rows ? same : best;
@@ -336,24 +349,27 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                         const kiln_machine *m) {
   const kiln_dim all = nest->extents[s->panel_loop];
   const int64_t width = (int64_t)s->panel * packed_size(nest, load);
-  const bool lines = width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0;
+  const bool lines = (width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0) ||
+                     (both && m->lanes * kiln_loop_size(load->dtype) >= m->line_bytes);
   const double columns = (double)all;
   const double packed = panel_bytes(nest, load, (int64_t)columns);
   const double tiles = rows_over(nest, load, LONG) / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
-  if (both && m->lanes * kiln_loop_size(load->dtype) >= m->line_bytes) return false;
-  /* Two panels share half a line, on average, but where all begin with one. */
+  /* Two panels share half a line, on average, but where all begin with one. Where lines come
+   * together, what comes from far does with all that lies between. */
   const double parts = lines ? 1 : (double)(2 * width + m->line_bytes) / (double)(2 * width);
-  const double each = both ? parts : columns / s->panel;
+  const double all_of_it = columns / s->panel;
   const bool near = cost_of_bytes(packed * s->panel / columns, m) == 0;
   double outside = packed * (s->prefetch ? 1 : FAR) + (near ? 0 : packed * tiles);
   double inside = packed * FAR + (cost_of_bytes(packed, m) == 0 ? 0 : packed * tiles);
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (inst == load || !kiln_loop_is_access(inst)) continue;
-    const double cost = cost_of_bytes(buffer_bytes(&fn->buffers.data[inst->index]), m);
+    const double bytes = buffer_bytes(&fn->buffers.data[inst->index]);
+    const double cost = cost_of_bytes(bytes, m);
+    const bool between = both && m->fetch_bytes > m->line_bytes && cost > bytes;
     inside += cost;
-    outside += cost * (inst->strides[s->panel_loop] != 0 && !both ? parts : each);
+    outside += cost * (inst->strides[s->panel_loop] != 0 && !between ? parts : all_of_it);
   }
   return inside < outside;
 }
@@ -410,12 +426,13 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
                     (b->copy && (s.is_swapped || !may_pack_copy(fn, nest, s.load, arena)));
   const tile_shape shape = shape_for(columns, rows, width, m, s.both, bytes,
                                      !lies && rows_over(nest, inst, FEW_ROWS) <= (double)FEW_ROWS);
-  const int64_t panel = shape.vectors * width;
-  *out = (kiln_schedule_nest){.panel_loop = s.column,
-                              .panel = (int)panel,
-                              .pack = lies ? -1 : inst->index,
-                              .tile_loop = s.row,
-                              .tile = shape.rows};
+  const int64_t panel = shape.vectors * width, tiles = (rows + shape.rows - 1) / shape.rows;
+  *out =
+      (kiln_schedule_nest){.panel_loop = s.column,
+                           .panel = (int)panel,
+                           .pack = lies ? -1 : inst->index,
+                           .tile_loop = s.row,
+                           .tile = (int)((rows + tiles - 1) / tiles)}; /* of about as many rows */
   choose_rounds(fn, number, &o, out);
   out->pairs = wants_pairs(fn, number, m, out, arena);
   choose_prefetch(nest, inst, m, out);
@@ -635,7 +652,8 @@ bool kiln_schedule_has_tiles(const kiln_loop_fn *fn, kiln_arena *scratch) {
                             .ports = 2,
                             .l1_bytes = 1 << 15,
                             .l2_bytes = 1 << 18,
-                            .line_bytes = 64};
+                            .line_bytes = 64,
+                            .fetch_bytes = 64};
   const kiln_schedule s = choose_tiles(fn, &any, scratch);
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];

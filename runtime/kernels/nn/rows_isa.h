@@ -8,16 +8,16 @@ static inline T JOIN(reduce)(kiln_reduce_op op, const T *in, int64_t n, T shift)
   [op][CTYPE]((char *)&result, (const char *)in, n, (int64_t)sizeof(T), 1, 0, &shift);
   return result;
 }
-/* out = e^(in - max) */
+/* out = e^(in - max), without denormals */
 static void JOIN(exp_row)(T *out, const T *in, int64_t n, T max) {
   int64_t i = 0;
   for (; i + JOIN(LANES) <= n; i += JOIN(LANES)) {
-    *(VU *)(out + i) = VF(exp)(*(const VU *)(in + i) - max);
+    *(VU *)(out + i) = VF(exp_normal)(*(const VU *)(in + i) - max);
   }
   if (i < n) {
     V x = {0};
     memcpy(&x, in + i, (size_t)(n - i) * sizeof(T));
-    x = VF(exp)(x - max);
+    x = VF(exp_normal)(x - max);
     memcpy(out + i, &x, (size_t)(n - i) * sizeof(T));
   }
 }

@@ -37,6 +37,7 @@ static inline double plain_float(kiln_loop_opcode op, double a, double b) {
     case KILN_LOOP_round: return nearbyint(a);
     case KILN_LOOP_trunc: return trunc(a);
     case KILN_LOOP_exp: return exp(a);
+    case KILN_LOOP_exp_normal: return exp(a);
     case KILN_LOOP_exp2: return exp2(a);
     case KILN_LOOP_expm1: return expm1(a);
     case KILN_LOOP_log: return log(a);

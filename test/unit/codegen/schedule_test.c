@@ -319,6 +319,41 @@ static void test_rules(void **unused) {
   fixture_close(&f);
 }
 
+/* Windows over one channel each. Where a core fetches lines in pairs, a panel has whole pairs; an
+ * image that the second cache does not keep is read once, by all panels of a strip. */
+#define WINDOWS(side, channels, row, image)                                                     \
+  "kernel {\n in b0: f32[" side ", " side ", " channels "] [" row ", " channels ", 1]\n"        \
+  " in b1: f32[" channels ", 1, 3, 3] [9, 9, 3, 1]\n out b2: f32[56, 56, " channels "] [" image \
+  ", " channels ", 1]\n nest [56, 56, " channels "] {\n reduce 3 {\n reduce 3 {\n"              \
+  " %2 = load f32 b0 + 0 [" row ", " channels ", 1, " row ", " channels "]\n"                   \
+  " %3 = load f32 b1 + 0 [0, 0, 9, 3, 1]\n %4 = contract f32 %2, %3 over 2\n }\n }\n"           \
+  " store f32 b2 + 0 [" image ", " channels ", 1], %4\n }\n}\n"
+
+static void test_rules_of_windows(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *kernel, *machine;
+    int panel, tile, strip;
+  } cases[] = {
+      {WINDOWS("58", "64", "3712", "3584"), "l2=1048576,fetch=64", 16, 14, 0},
+      {WINDOWS("58", "64", "3712", "3584"), "l2=1048576,fetch=128", 32, 8, 2},
+      {WINDOWS("58", "64", "3712", "3584"), "l2=4194304,fetch=128", 32, 8, 0},
+      {WINDOWS("58", "16", "928", "896"), "l2=65536,fetch=128", 16, 14, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    kiln_machine machine;
+    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
+    assert_ok(kiln_machine_describe(KILN_ISA_AVX512, kiln_str_from(cases[i].machine), &machine));
+    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
+    assert_int_equal(s.nests[0].panel, cases[i].panel);
+    assert_int_equal(s.nests[0].tile, cases[i].tile);
+    assert_int_equal(s.nests[0].strip, cases[i].strip);
+    fixture_close(&f);
+  }
+}
+
 /* A panel is asked for while few rows go through the one before, and what comes a quarter of the
  * first cache later where they are one tile. Few rows that would be several tiles have narrow
  * panels. */
@@ -689,10 +724,15 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),           cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_copies),         cmocka_unit_test(test_rounded),
-      cmocka_unit_test(test_rules),          cmocka_unit_test(test_rules_of_prefetch),
-      cmocka_unit_test(test_no_contraction), cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_text),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_rounded),
+      cmocka_unit_test(test_rules),
+      cmocka_unit_test(test_rules_of_windows),
+      cmocka_unit_test(test_rules_of_prefetch),
+      cmocka_unit_test(test_no_contraction),
+      cmocka_unit_test(test_windows),
       cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
