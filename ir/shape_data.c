@@ -195,13 +195,16 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-/* Whether elements of a row lie closer together than those of a pixel. */
+/* Whether elements of a row lie closer together than those of a pixel, and those of a pixel apart:
+ * of rows of one element the stride may be 0. */
 static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
   if (!kiln_has_channels_last(t->rank) || !t->has_strides) return false;
   const kiln_sum row = kiln_sum_of(q->dims, t->strides[t->rank - 1]),
                  plane = kiln_sum_of(q->dims, t->strides[1]);
   const kiln_sum less = kiln_sum_plus(row, kiln_sum_number(1)), apart = kiln_sum_minus(plane, less);
-  if (!row.known || !plane.known) return false;
+  if (!row.known || !plane.known ||
+      !kiln_sum_is_natural(q->dims, kiln_sum_minus(row, kiln_sum_number(1))))
+    return false;
   if (kiln_sum_is_natural(q->dims, apart)) return true;
   kiln_dims_like(q->dims, less, plane);
   return false;

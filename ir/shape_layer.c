@@ -259,6 +259,14 @@ bool kiln__shape_batch_norm_terms(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, mean->dtype, 1, mean->sizes, true) &&
          kiln__shape_give(q, 1, mean->dtype, 1, mean->sizes, true);
 }
+/* The sizes that it is given, and a vector of the first one. */
+bool kiln__shape_joined_convolution(kiln_shape_query *q) {
+  const kiln_tensor_detail *like = kiln__shape_ranked(q, 0);
+  kiln_shape_list sizes;
+  if (!like || !kiln__shape_ints(q, 3, &sizes) || sizes.count < 3) return false;
+  return kiln__shape_give(q, 0, like->dtype, sizes.count, sizes.ints, true) &&
+         kiln__shape_give(q, 1, like->dtype, 1, sizes.ints, true);
+}
 /* [N, C, 1, ..] each, of what it computes in. */
 bool kiln__shape_group_norm_terms(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);

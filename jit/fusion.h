@@ -114,6 +114,7 @@ kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);
 kiln_status *kiln_pass_sink_views(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_constants(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_products(kiln_pass *pass);
+kiln_status *kiln_pass_join_convolutions(kiln_pass *pass);
 kiln_status *kiln_pass_pack_recurrent(kiln_pass *pass);
 kiln_status *kiln_pass_keep_constants(kiln_pass *pass);
 kiln_status *kiln_pass_assign_layouts(kiln_pass *pass);

@@ -92,7 +92,9 @@ enum { MOST_STEPS = 32 }; /* operators that a value is made by */
 static bool is_made(const kiln_ir_value *v, int *steps) {
   if (kiln_ir_value_is_weight(v)) return true;
   const kiln_node *n = v->node;
-  if (++*steps > MOST_STEPS || !n->op || (n->op->cost != KILN_COST_view && !kiln__is_keepable(n)))
+  const bool is_list = kiln_node_is(n, KILN_OP_prim_ListConstruct);
+  if (++*steps > MOST_STEPS || !n->op ||
+      (!is_list && n->op->cost != KILN_COST_view && !kiln__is_keepable(n)))
     return false;
   for (int i = 0; i < n->input_count; i++)
     if (!is_made(kiln_node_input(n, i), steps)) return false;

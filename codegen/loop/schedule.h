@@ -104,7 +104,7 @@ typedef struct kiln_machine {
   int pairs;     /* 1: products of two pairs of bf16 are one instruction */
   int tiles;     /* 1: those of tiles of 16 x 16 pairs are (AMX); -1: if kiln_env has taken them */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* caches that a core reaches */
-  int64_t line_bytes, fetch_bytes; /* and of the lines that come together */
+  int64_t line_bytes, fetch_bytes;      /* and of the lines that come together */
 } kiln_machine;
 /* Of this process's CPU and instruction set; `text` (the flag machine) overrides: "lanes=8,
  * registers=16, ports=2, masks=0, pairs=0, tiles=0, l1=32768, l2=524288, l3=33554432, line=64,

@@ -319,88 +319,6 @@ static void test_rules(void **unused) {
   fixture_close(&f);
 }
 
-/* Windows over one channel each. Where a core fetches lines in pairs, a panel has whole pairs; an
- * image that the second cache does not keep is read once, by all panels of a strip. */
-#define WINDOWS(side, channels, row, image)                                                     \
-  "kernel {\n in b0: f32[" side ", " side ", " channels "] [" row ", " channels ", 1]\n"        \
-  " in b1: f32[" channels ", 1, 3, 3] [9, 9, 3, 1]\n out b2: f32[56, 56, " channels "] [" image \
-  ", " channels ", 1]\n nest [56, 56, " channels "] {\n reduce 3 {\n reduce 3 {\n"              \
-  " %2 = load f32 b0 + 0 [" row ", " channels ", 1, " row ", " channels "]\n"                   \
-  " %3 = load f32 b1 + 0 [0, 0, 9, 3, 1]\n %4 = contract f32 %2, %3 over 2\n }\n }\n"           \
-  " store f32 b2 + 0 [" image ", " channels ", 1], %4\n }\n}\n"
-
-static void test_rules_of_windows(void **unused) {
-  (void)unused;
-  static const struct {
-    const char *kernel, *machine;
-    int panel, tile, strip;
-  } cases[] = {
-      {WINDOWS("58", "64", "3712", "3584"), "l2=1048576,fetch=64", 16, 14, 0},
-      {WINDOWS("58", "64", "3712", "3584"), "l2=1048576,fetch=128", 32, 8, 2},
-      {WINDOWS("58", "64", "3712", "3584"), "l2=4194304,fetch=128", 32, 8, 0},
-      {WINDOWS("58", "16", "928", "896"), "l2=65536,fetch=128", 16, 14, 0},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture f;
-    fixture_open(&f);
-    kiln_machine machine;
-    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
-    assert_ok(kiln_machine_describe(KILN_ISA_AVX512, kiln_str_from(cases[i].machine), &machine));
-    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
-    assert_int_equal(s.nests[0].panel, cases[i].panel);
-    assert_int_equal(s.nests[0].tile, cases[i].tile);
-    assert_int_equal(s.nests[0].strip, cases[i].strip);
-    fixture_close(&f);
-  }
-}
-
-/* A panel is asked for while few rows go through the one before, and what comes a quarter of the
- * first cache later where they are one tile. Few rows that would be several tiles have narrow
- * panels. */
-#define PRODUCT(rows)                                                               \
-  "kernel {\n in b0: f32[" rows ", 512] [512, 1]\n in b1: f32[512, 512] [512, 1]\n" \
-  " out b2: f32[" rows ", 512] [512, 1]\n nest [" rows ", 512] {\n reduce 512 {\n"  \
-  " %1 = load f32 b0 + 0 [512, 0, 1]\n %2 = load f32 b1 + 0 [0, 512, 1]\n"          \
-  " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [512, 1], %3\n }\n}\n"
-
-static void test_rules_of_prefetch(void **unused) {
-  (void)unused;
-  static const struct {
-    const char *kernel;
-    kiln_isa isa;
-    bool wanted;
-    int panel, tile, ahead;
-  } cases[] = {
-      {PRODUCT("3"), KILN_ISA_AVX2, true, 24, 3, 85},
-      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4, 128},
-      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4, 0},
-      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6, 0},
-      {PRODUCT("6"), KILN_ISA_AVX512, true, 64, 6, 32},
-      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8, 64},
-      {PRODUCT("13"), KILN_ISA_AVX512, true, 32, 13, 64},
-      {PRODUCT("14"), KILN_ISA_AVX512, true, 32, 7, 0},
-      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12, 0},
-      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6, 0},
-      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6, 0},
-      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6, 0},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture f;
-    fixture_open(&f);
-    kiln_machine machine;
-    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
-    assert_ok(kiln_machine_describe(cases[i].isa,
-                                    KILN_STR("l1=32768,l2=1048576,l3=33554432,line=64"), &machine));
-    const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
-    assert_true(s.nests[0].pack == 1 && s.nests[0].strip == 0);
-    assert_int_equal(s.nests[0].panel, cases[i].panel);
-    assert_int_equal(s.nests[0].tile, cases[i].tile);
-    assert_int_equal(s.nests[0].prefetch, cases[i].wanted);
-    assert_int_equal(s.nests[0].ahead, cases[i].ahead);
-    fixture_close(&f);
-  }
-}
-
 /* -- Random contractions -- */
 
 /* out[b][m][n] = e(sum over k, l of x[b][m][k][l] * w[b][n][k][l]); e is + bias[n], + more[b][m][n]
@@ -724,16 +642,10 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_copies),
-      cmocka_unit_test(test_rounded),
-      cmocka_unit_test(test_rules),
-      cmocka_unit_test(test_rules_of_windows),
-      cmocka_unit_test(test_rules_of_prefetch),
-      cmocka_unit_test(test_no_contraction),
-      cmocka_unit_test(test_windows),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_text),    cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_copies),  cmocka_unit_test(test_rounded),
+      cmocka_unit_test(test_rules),   cmocka_unit_test(test_no_contraction),
+      cmocka_unit_test(test_windows), cmocka_unit_test(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
