@@ -407,7 +407,9 @@ static bool dim_agrees(const kiln_shape_query *q, kiln_dim d, int64_t real) {
   return !kiln_dim_is_known(d) || dim_value(q->arena, q->dims, d, symbols) == real;
 }
 
-/* What the detail says is so of the tensor; *out_complete: it says everything, in numbers. */
+/* What the detail says is so of the tensor; *out_complete: it says everything, in numbers. A
+ * product of symbols, one of which is 0, is 0, where a kernel takes 1 for it: nobody reads by such
+ * strides. */
 static bool agrees(const kiln_shape_query *q, const kiln_tensor_detail *d, const kiln_tensor *t,
                    bool *out_complete) {
   *out_complete = d->dtype >= 0 && d->rank >= 0 && d->has_strides && d->device >= 0;
@@ -419,7 +421,8 @@ static bool agrees(const kiln_shape_query *q, const kiln_tensor_detail *d, const
     if (!dim_agrees(q, d->sizes[i], kiln_tensor_sizes(t)[i])) return false;
     if (d->sizes[i] < 0) *out_complete = false;
     if (!d->has_strides) continue;
-    if (!dim_agrees(q, d->strides[i], kiln_tensor_strides(t)[i])) return false;
+    const bool is_read = t->numel > 0 || kiln_dim_is_number(d->strides[i]);
+    if (is_read && !dim_agrees(q, d->strides[i], kiln_tensor_strides(t)[i])) return false;
     if (d->strides[i] < 0) *out_complete = false;
   }
   return true;
@@ -529,7 +532,8 @@ static void test_against_kernels(void **state) {
     if (op->schema->arg_count > MAX_ARGS || (op->flags & KILN_OP_NONDETERMINISTIC)) continue;
     if (op->flags & KILN_OP_WRITES) continue;
     tally t = {0};
-    seed = (uint64_t)i * 7919 + 1;
+    seed = 1; /* an operator's samples are its own, whichever others there are */
+    for (const char *c = op->kernel.name; *c; c++) seed = seed * 31 + (uint8_t)*c;
     square = wants_square(op);
     kiln_call_begin(call, NULL);
     for (int k = 0; k < ROUNDS; k++) check_sample(f, call, op, &t);
