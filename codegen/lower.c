@@ -75,7 +75,7 @@ static int lower_node(kiln__lowering *l, const kiln_node *node, int output,
 }
 
 bool kiln_codegen_has_lowering(const kiln_op *op) {
-  bool pure = op && (op->variant == KILN_VARIANT_NONE || op->variant == KILN_VARIANT_COPY);
+  bool pure = op && kiln_op_is_functional(op);
   return pure && lowering_of(op) != NULL;
 }
 

@@ -187,6 +187,10 @@ struct kiln_op {
   uint8_t dims;   /* 0: not said */
 };
 
+/* Its own form, or one in place made functional: kiln::add_. */
+static inline bool kiln_op_is_functional(const kiln_op *op) {
+  return op->variant == KILN_VARIANT_NONE || op->variant == KILN_VARIANT_COPY;
+}
 /* Its first argument is over the memory of its second from then on, which no schema can say. */
 static inline bool kiln_op_joins_memory(const kiln_op *op) {
   return op->id == KILN_OP_set__source_Tensor ||

@@ -62,7 +62,7 @@ static kiln_reason check_values(const kiln_fusion *f, kiln_node *n, uint64_t siz
 
 static kiln_reason why_not(kiln_fusion *f, kiln_node *n, uint64_t *out_sizes) {
   if (!n->op) return KILN_REASON_no_lowering;
-  bool pure = n->op->variant == KILN_VARIANT_NONE || n->op->variant == KILN_VARIANT_COPY;
+  bool pure = kiln_op_is_functional(n->op);
   if (!pure) return KILN_REASON_mutation;
   if (!kiln_codegen_has_lowering(n->op)) return kiln_codegen_can_lower(n);
   if (kiln_alias_node_writes(kiln_pass_alias(f->pass), n)) return KILN_REASON_mutation;

@@ -7,9 +7,10 @@
  *   in front:      scale, shift = batch_norm_terms(w, b, mean, var)
  *   in the group:  y = x * scale.unsqueeze(-1) + shift.unsqueeze(-1), as often as x has dimensions
  *                  behind its channels
- * with the same bits. Other operators that read inputs of the group which are weights, or what is
- * made of those, leave it as they are; views go along where they are needed. A result that others
- * than groups see is computed where it was. */
+ * with the same bits. What is made of constants alone (zeros) stays, and has a copy in front where
+ * something that goes there reads it. Other operators that read inputs of the group which are
+ * weights, or what is made of those, leave it as they are; views go along where they are needed. A
+ * result that others than groups see is computed where it was. */
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "jit/kept.h"
@@ -19,6 +20,7 @@ typedef struct hoister {
   kiln_node *group;
   kiln_graph *body;
   kiln_map fixed; /* values of the body that are made of weights alone */
+  kiln_map made;  /* those of them that are made of constants alone */
   kiln_map outer; /* values of the body -> what they are in front of the group */
   kiln_map seen;  /* of the block: kiln__find_seen */
 } hoister;
@@ -29,7 +31,8 @@ static bool is_constant(const kiln_ir_value *v) {
 static bool is_fixed(const hoister *h, const kiln_ir_value *v) {
   return is_constant(v) || kiln_map_find_ptr(&h->fixed, v);
 }
-static bool is_view(const kiln_node *n) { return n->op->cost == KILN_COST_view; }
+static bool is_list(const kiln_node *n) { return kiln_node_is(n, KILN_OP_prim_ListConstruct); }
+static bool is_view(const kiln_node *n) { return is_list(n) || n->op->cost == KILN_COST_view; }
 
 /* -- Batch norm -- */
 
@@ -116,16 +119,20 @@ static bool is_given_out(const hoister *h, const kiln_ir_value *v) {
 }
 
 /* What reads nothing but constants is made of the loops' own counters. */
-static bool may_hoist(const hoister *h, const kiln_node *n) {
-  bool any = false;
+static bool is_made(const hoister *h, const kiln_node *n) {
   for (int i = 0; i < n->input_count; i++) {
     const kiln_ir_value *v = kiln_node_input(n, i);
-    if (!is_fixed(h, v)) return false;
-    any |= !is_constant(v);
+    if (!is_constant(v) && !kiln_map_find_ptr(&h->made, v)) return false;
   }
+  return true;
+}
+
+static bool may_hoist(const hoister *h, const kiln_node *n) {
+  for (int i = 0; i < n->input_count; i++)
+    if (!is_fixed(h, kiln_node_input(n, i))) return false;
   for (int i = 0; !is_view(n) && i < n->output_count; i++)
     if (is_given_out(h, n->outputs[i])) return false;
-  return any && kiln__is_keepable(n);
+  return is_list(n) || kiln__is_keepable(n);
 }
 
 static void find_fixed(hoister *h) {
@@ -145,9 +152,12 @@ static void find_fixed(hoister *h) {
       h->pass->changed = true;
       next = before ? before->next : h->body->top->first;
     } else if (may_hoist(h, n)) {
-      for (int i = 0; i < n->output_count; i++)
+      const bool made = is_made(h, n);
+      for (int i = 0; i < n->output_count; i++) {
         kiln_map_set_ptr(&h->fixed, n->outputs[i], n->outputs[i]);
-      room -= is_view(n) ? 0 : n->output_count;
+        if (made) kiln_map_set_ptr(&h->made, n->outputs[i], n->outputs[i]);
+      }
+      room -= made || is_view(n) ? 0 : n->output_count;
     }
   }
 }
@@ -172,7 +182,8 @@ static kiln_ir_value *outer_of(hoister *h, kiln_ir_value *v) {
 
 static void give_directly(hoister *h, int output) {
   kiln_ir_value *v = kiln_graph_output(h->body, output);
-  if (!kiln_map_find_ptr(&h->fixed, v) || v->node == h->body->top->param || is_view(v->node))
+  if (!kiln_map_find_ptr(&h->fixed, v) || kiln_map_find_ptr(&h->made, v) ||
+      v->node == h->body->top->param || is_view(v->node))
     return;
   kiln_ir_value_replace_uses(kiln_node_output(h->group, output), outer_of(h, v));
   kiln_block_remove_output(h->body->top, output);
@@ -196,7 +207,8 @@ static bool is_used(const kiln_node *n) {
 static void clear_body(hoister *h) {
   for (kiln_node *n = h->body->top->last, *prev; n; n = prev) {
     prev = n->prev;
-    const bool constant = kiln_node_is(n, KILN_OP_prim_Constant);
+    const bool constant = kiln_node_is(n, KILN_OP_prim_Constant) ||
+                          (n->output_count && kiln_map_find_ptr(&h->made, n->outputs[0]));
     if (!constant && !(n->output_count && kiln_map_find_ptr(&h->fixed, n->outputs[0]))) continue;
     for (int i = 0; !constant && !is_view(n) && i < n->output_count; i++) take_in(h, n->outputs[i]);
     if (!is_used(n)) kiln_node_destroy(n);
@@ -236,6 +248,7 @@ static void visit(kiln_pass *pass, kiln_block *block) {
     if (!kiln_node_is_group(n)) continue;
     hoister h = {.pass = pass, .group = n, .body = kiln_node_graph(n, "Subgraph"), .seen = seen};
     h.fixed = kiln_map_in(pass->scratch);
+    h.made = kiln_map_in(pass->scratch);
     h.outer = kiln_map_in(pass->scratch);
     hoist_from(&h);
   }

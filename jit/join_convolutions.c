@@ -62,8 +62,7 @@ static bool have_same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detai
 
 /* A sum of two tensors of the result's sizes. */
 static bool is_sum(const kiln_node *n) {
-  if (!n->op || n->op->id != KILN_OP_add_Tensor ||
-      (n->op->variant != KILN_VARIANT_NONE && n->op->variant != KILN_VARIANT_COPY) ||
+  if (!n->op || n->op->id != KILN_OP_add_Tensor || !kiln_op_is_functional(n->op) ||
       !kiln_ir_value_is_number(kiln_node_input(n, 2), 1))
     return false;
   const kiln_tensor_detail *result = floats_of(n->outputs[0]);

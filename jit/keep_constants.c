@@ -87,7 +87,7 @@ void kiln__find_seen(kiln_block *block, kiln_map *seen) {
 
 /* -- What is made of weights -- */
 
-enum { MOST_STEPS = 32 }; /* operators that a value is made by */
+enum { MOST_STEPS = 128 }; /* operators that a value is made by */
 
 static bool is_made(const kiln_ir_value *v, int *steps) {
   if (kiln_ir_value_is_weight(v)) return true;

@@ -13,13 +13,19 @@
  * broadcast, and makes a row-major result of a (1, 2) operand with strides (1, 1). So op_ becomes
  * kiln::op_, which keeps its rules and makes its result in new memory. What draws random numbers
  * has no such form, and becomes op where the table says that dtype and sizes agree
- * (KILN_OP_SAME_TYPE). */
+ * (KILN_OP_SAME_TYPE).
+ *
+ * A write to a part that nobody else reads makes a new whole: of x[:, 1] += y
+ *   part = x.select(1, 1); new = kiln::add_(part, y); x' = x.select_scatter(new, 1, 1)
+ * and of x[:, 1] = y, where y.expand_as(part) is what is new; later uses of x take x'. A whole is
+ * copied for each of its parts, so that of many parts the later ones are written in place. */
 #include "ir/pass.h"
 
 typedef struct proof {
   kiln_arena *arena;
   kiln_node *node;     /* the write */
-  kiln_ir_value *self; /* what it writes */
+  kiln_ir_value *self; /* what it writes, or whose part: */
+  kiln_node *part;     /* the view that begins at self and leads to the write; NULL: none does */
   kiln_map seen;
   KILN_VEC(kiln_ir_value *) holders;
 } proof;
@@ -224,6 +230,7 @@ static bool holder_is_done(proof *p, kiln_ir_value *v) {
   if (in_other_loop(p, v)) return false;
   for (const kiln_use *use = v->uses; use; use = use->next) {
     bool reached;
+    if (use->user == p->part && v == p->self && use->index == 0) continue;
     if (use->user == p->node) {
       bool harmless = v == p->self && p->node->op->cost == KILN_COST_pointwise;
       if (use->index != 0 && !harmless) return false;
@@ -247,15 +254,9 @@ static bool is_unseen(proof *p) {
 
 /* -- Rewriting -- */
 
-static void rewrite(proof *p, const kiln_op *op) {
+/* What is written, or the part, in new memory. */
+static kiln_ir_value *make_new(const proof *p, const kiln_op *op) {
   kiln_node *old = p->node, *node = kiln_node_create(old->graph, op);
-  KILN_VEC(kiln_use *) later = {0};
-  for (kiln_use *use = p->self->uses; use; use = use->next) {
-    bool reached;
-    if (use->user != old && runs_after(p, use->user, &reached)) {
-      kiln_vec_push(p->arena, &later, use);
-    }
-  }
   for (int i = 0; i < old->input_count; i++) kiln_node_add_input(node, kiln_node_input(old, i));
   node->range = old->range;
   node->scope = old->scope;
@@ -263,10 +264,103 @@ static void rewrite(proof *p, const kiln_op *op) {
   kiln_node_insert_before(node, old);
   if (result->name.len) kiln_ir_value_set_name(out, result->name);
   kiln_ir_value_replace_uses(result, out);
-  for (int i = 0; i < later.count; i++) {
-    kiln_node_set_input(later.data[i]->user, later.data[i]->index, out);
+  return out;
+}
+
+/* Who uses self after the write takes `now`. */
+static void pass_on(proof *p, kiln_ir_value *now) {
+  KILN_VEC(kiln_use *) later = {0};
+  for (kiln_use *use = p->self->uses; use; use = use->next) {
+    bool reached;
+    if (use->user != p->node && runs_after(p, use->user, &reached))
+      kiln_vec_push(p->arena, &later, use);
   }
-  kiln_node_destroy(old);
+  for (int i = 0; i < later.count; i++)
+    kiln_node_set_input(later.data[i]->user, later.data[i]->index, now);
+}
+
+/* -- Parts -- */
+
+enum {
+  MOST_VIEWS = 8, /* one in the other */
+  MOST_USES = 64, /* of a whole, all of which each of its writes looks at */
+  MOST_PARTS = 8  /* of a whole, that are no longer written in place */
+};
+
+/* Views and what puts a part back in its place, which has the view's other arguments behind it. */
+static kiln_op_id scatter_of(const kiln_node *view) {
+  if (kiln_node_is(view, KILN_OP_slice_Tensor)) return KILN_OP_slice_scatter;
+  return kiln_node_is(view, KILN_OP_select_int) ? KILN_OP_select_scatter : KILN_OP__CUSTOM;
+}
+
+/* x[:] */
+static bool is_whole(const kiln_node *view) {
+  int64_t begin = 0, end = INT64_MAX, by;
+  if (!kiln_node_is(view, KILN_OP_slice_Tensor)) return false;
+  const kiln_ir_value *from = kiln_node_input(view, 2), *to = kiln_node_input(view, 3);
+  return (kiln_ir_value_is_none(from) || kiln_ir_value_const_int(from, &begin)) &&
+         (kiln_ir_value_is_none(to) || kiln_ir_value_const_int(to, &end)) && begin == 0 &&
+         end == INT64_MAX && kiln_ir_value_const_int(kiln_node_input(view, 4), &by) && by == 1;
+}
+
+/* The views that lead to the write, the last one first, each read by the next alone. */
+static int find_views(const kiln_node *write, kiln_node **out) {
+  int count = 0;
+  for (kiln_ir_value *v = kiln_node_input(write, 0); scatter_of(v->node) != KILN_OP__CUSTOM;
+       v = kiln_node_input(v->node, 0)) {
+    if (count == MOST_VIEWS || v->use_count != 1 || v->node->block != write->block) return 0;
+    out[count++] = v->node;
+  }
+  return count;
+}
+
+/* How many parts have made the value: the whole, a whole before it, .. */
+static int parts_of(const kiln_ir_value *v) {
+  int parts = 0;
+  for (; parts < MOST_PARTS && (kiln_node_is(v->node, KILN_OP_slice_scatter) ||
+                                kiln_node_is(v->node, KILN_OP_select_scatter));
+       v = kiln_node_input(v->node, 0))
+    parts++;
+  return parts;
+}
+
+/* Of part.copy_(y): y in the part's sizes. */
+static kiln_ir_value *expand_source(kiln_node *copy) {
+  kiln_node *n = kiln_node_create_like(copy, KILN_OP_expand_as);
+  kiln_node_add_input(n, kiln_node_input(copy, 1));
+  kiln_node_add_input(n, kiln_node_input(copy, 0));
+  kiln_node_insert_before(n, copy);
+  return kiln_node_add_output(n, kiln_type_basic(KILN_TYPE_TENSOR));
+}
+
+static bool rewrite_part(kiln_pass *pass, kiln_node *write, const kiln_op *op) {
+  kiln_node *views[MOST_VIEWS];
+  const int count = find_views(write, views);
+  if (count == 0 || write->outputs[0]->uses) return false;
+  proof p = {.arena = pass->scratch,
+             .node = write,
+             .self = kiln_node_input(views[count - 1], 0),
+             .part = views[count - 1]};
+  p.seen = kiln_map_in(pass->scratch);
+  if (p.self->use_count > MOST_USES || parts_of(p.self) == MOST_PARTS || !is_unseen(&p))
+    return false;
+  bool is_part = false; /* else what is new is the whole */
+  for (int i = 0; i < count; i++) is_part |= !is_whole(views[i]);
+  kiln_ir_value *now =
+      is_part && kiln_node_is(write, KILN_OP_copy_) ? expand_source(write) : make_new(&p, op);
+  for (int i = 0; i < count; i++) {
+    if (is_whole(views[i])) continue;
+    kiln_node *put = kiln_node_create_like(write, scatter_of(views[i]));
+    kiln_node_insert_before(put, write);
+    kiln_node_add_input(put, kiln_node_input(views[i], 0));
+    kiln_node_add_input(put, now);
+    for (int k = 1; k < views[i]->input_count; k++)
+      kiln_node_add_input(put, kiln_node_input(views[i], k));
+    now = kiln_node_add_output(put, kiln_type_basic(KILN_TYPE_TENSOR));
+  }
+  pass_on(&p, now);
+  kiln_node_destroy(write);
+  return true;
 }
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {
@@ -277,11 +371,13 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     if (!op) continue;
     proof p = {.arena = pass->scratch, .node = n, .self = kiln_node_input(n, 0)};
     p.seen = kiln_map_in(pass->scratch);
-    if (!is_unseen(&p)) {
+    if (is_unseen(&p)) {
+      pass_on(&p, make_new(&p, op));
+      kiln_node_destroy(n);
+    } else if (!rewrite_part(pass, n, op)) {
       kiln_pass_refuse(pass, n, KILN_REASON_mutation, n->op->kernel.name);
       continue;
     }
-    rewrite(&p, op);
     pass->changed = true;
   }
 }
