@@ -18,7 +18,8 @@
  * A write to a part that nobody else reads makes a new whole: of x[:, 1] += y
  *   part = x.select(1, 1); new = kiln::add_(part, y); x' = x.select_scatter(new, 1, 1)
  * and of x[:, 1] = y, where y.expand_as(part) is what is new; later uses of x take x'. A whole is
- * copied for each of its parts, so that of many parts the later ones are written in place. */
+ * copied for each of its parts, so that of many parts the later ones are written in place. Where
+ * nobody reads x any more, the part is all that there is. */
 #include "ir/pass.h"
 
 typedef struct proof {
@@ -303,15 +304,29 @@ static bool is_whole(const kiln_node *view) {
          end == INT64_MAX && kiln_ir_value_const_int(kiln_node_input(view, 4), &by) && by == 1;
 }
 
+static bool is_view(const kiln_node *n) {
+  return n->op && n->op->cost == KILN_COST_view && n->op->id < KILN_OP__BUILTIN_COUNT &&
+         n->output_count == 1 && n->input_count > 0 &&
+         kiln_type_is_tensor(kiln_node_input(n, 0)->type) &&
+         kiln_type_is_tensor(n->outputs[0]->type);
+}
+
 /* The views that lead to the write, the last one first, each read by the next alone. */
 static int find_views(const kiln_node *write, kiln_node **out) {
   int count = 0;
-  for (kiln_ir_value *v = kiln_node_input(write, 0); scatter_of(v->node) != KILN_OP__CUSTOM;
+  for (kiln_ir_value *v = kiln_node_input(write, 0); is_view(v->node);
        v = kiln_node_input(v->node, 0)) {
     if (count == MOST_VIEWS || v->use_count != 1 || v->node->block != write->block) return 0;
     out[count++] = v->node;
   }
   return count;
+}
+
+static bool is_used_later(const proof *p) {
+  bool reached;
+  for (const kiln_use *use = p->self->uses; use; use = use->next)
+    if (use->user != p->node && runs_after(p, use->user, &reached)) return true;
+  return false;
 }
 
 /* How many parts have made the value: the whole, a whole before it, .. */
@@ -336,14 +351,21 @@ static kiln_ir_value *expand_source(kiln_node *copy) {
 static bool rewrite_part(kiln_pass *pass, kiln_node *write, const kiln_op *op) {
   kiln_node *views[MOST_VIEWS];
   const int count = find_views(write, views);
-  if (count == 0 || write->outputs[0]->uses) return false;
+  if (count == 0) return false;
   proof p = {.arena = pass->scratch,
              .node = write,
              .self = kiln_node_input(views[count - 1], 0),
              .part = views[count - 1]};
   p.seen = kiln_map_in(pass->scratch);
-  if (p.self->use_count > MOST_USES || parts_of(p.self) == MOST_PARTS || !is_unseen(&p))
-    return false;
+  if (p.self->use_count > MOST_USES || !is_unseen(&p)) return false;
+  if (!is_used_later(&p)) { /* what is written is all that is read */
+    (void)make_new(&p, op);
+    kiln_node_destroy(write);
+    return true;
+  }
+  if (write->outputs[0]->uses || parts_of(p.self) == MOST_PARTS) return false;
+  for (int i = 0; i < count; i++)
+    if (scatter_of(views[i]) == KILN_OP__CUSTOM) return false;
   bool is_part = false; /* else what is new is the whole */
   for (int i = 0; i < count; i++) is_part |= !is_whole(views[i]);
   kiln_ir_value *now =

@@ -24,7 +24,7 @@ class Model(nn.Module):
         out[..., 2] = 1.0
         return torch.softmax(self.scale(out), 0)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         a = x * 2
         a[1:, ::2] = a[1:, ::2] * 0.5
         a[:, -1] += y[:, 0]
@@ -54,7 +54,11 @@ class Model(nn.Module):
         e[0:1].fill_(3.0)
         e[1] = e[1].neg()
         e[..., 1] = 0.0
-        return a, b, c, d, e, self.places(x.size(1))
+        f = torch.cat([x, y], 1)[:, :6]
+        f += x
+        f = torch.relu(f).permute(2, 0, 1)[1:]
+        f.mul_(2).neg_()
+        return a, b, c, d, e, f, self.places(x.size(1))
 
 
 def calls():
@@ -64,5 +68,5 @@ def calls():
 
 
 torch.manual_seed(0)
-neutral.save_case("written_parts", torch.jit.script(Model().eval()), calls(), "writes to parts of new tensors", 1e-5, 1e-6,
-                  kind="script")
+neutral.save_case("written_parts", torch.jit.script(Model().eval()), calls(), "writes to parts of new tensors", 1e-5,
+                  1e-6, kind="script")
