@@ -297,6 +297,33 @@ static void finish(sum *s, const bool *joined, kiln_ir_value *made) {
   }
 }
 
+/* Writes a tensor or an attribute, or may, in its blocks too. */
+static bool writes(const kiln_node *n) {
+  if (!n->op || n->op->id == KILN_OP__CUSTOM || n->op->flags & KILN_OP_WRITES ||
+      kiln_node_writes_stats(n) || kiln_node_is(n, KILN_OP_prim_SetAttr) ||
+      kiln_node_is(n, KILN_OP_prim_CallMethod) || kiln_node_is(n, KILN_OP_prim_CallFunction))
+    return true;
+  for (int b = 0; b < n->block_count; b++)
+    for (const kiln_node *m = n->blocks[b]->first; m; m = m->next)
+      if (writes(m)) return true;
+  return false;
+}
+
+/* Whether all that join may be computed where the sum ends: nothing is written since the first of
+ * them. */
+static bool may_wait(const sum *s, const bool *joins) {
+  enum { MOST_BETWEEN = 512 };
+  int left = 0, seen = 0;
+  for (int i = 0; i < s->count; i++)
+    left += joins[i] * ((s->terms[i].norm != NULL) + (s->terms[i].window != NULL));
+  for (const kiln_node *n = s->nodes[0]->prev; left > 0; n = n->prev) {
+    if (!n || ++seen > MOST_BETWEEN || writes(n)) return false;
+    for (int i = 0; i < s->count; i++)
+      left -= joins[i] && (n == s->terms[i].norm || n == s->terms[i].window);
+  }
+  return true;
+}
+
 static bool join_sum(sum *s) {
   bool tried[MOST_TERMS] = {false}, joined[MOST_TERMS] = {false};
   kiln_ir_value *made = NULL;
@@ -307,7 +334,7 @@ static bool join_sum(sum *s) {
       count += joined[i];
     }
     tried[largest - s->terms] = true;
-    if (count < 2) continue;
+    if (count < 2 || !may_wait(s, joined)) continue;
     for (int i = 0; i < s->count; i++) {
       if (joined[i] || s->terms[i].value != largest->image) continue;
       term image = {.value = s->terms[i].value, .image = s->terms[i].value};
