@@ -11,8 +11,7 @@ const loc_set *kiln__alias_points(const kiln_alias *a, const kiln_ir_value *valu
   return &no_locs;
 }
 
-/* A node that the analysis did not see (passes make some) and that may write. */
-static bool writes_unseen(const kiln_node *node) {
+bool kiln_node_may_write(const kiln_node *node) {
   if (!node->op) return true;
   if (node->op->schema) return node->op->flags & KILN_OP_WRITES;
   switch (node->op->id) {
@@ -23,8 +22,13 @@ static bool writes_unseen(const kiln_node *node) {
     case KILN_OP_prim_Exit:
     case KILN_OP_prim_fork:
     case KILN_OP_wait: return true;
-    default: break;
+    default: return false;
   }
+}
+
+/* A node that the analysis did not see (passes make some) and that may write. */
+static bool writes_unseen(const kiln_node *node) {
+  if (kiln_node_may_write(node)) return true;
   for (int b = 0; b < node->block_count; b++) {
     for (const kiln_node *n = node->blocks[b]->first; n; n = n->next) {
       if (writes_unseen(n)) return true;

@@ -215,6 +215,10 @@ static inline bool kiln_node_is_group(const kiln_node *node) {
 static inline bool kiln_block_raises(const kiln_block *b) {
   return b->last && kiln_node_is(b->last, KILN_OP_prim_RaiseException);
 }
+/* By its schema, or by what it calls; its blocks left out. */
+bool kiln_node_may_write(const kiln_node *node);
+/* x[:] */
+bool kiln_node_is_whole_slice(const kiln_node *node);
 /* A guard of types, whose outputs are its inputs, and a bool: of numbers or of symbols. */
 static inline bool kiln_node_is_type_check(const kiln_node *node) {
   return kiln_node_is(node, KILN_OP_prim_TypeCheck) ||
@@ -285,6 +289,9 @@ kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple);
 kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
                                            const kiln_type *type);
 kiln_ir_value *kiln_insert_int_before(kiln_node *anchor, int64_t value);
+/* A prim::ListConstruct of nothing before `anchor`; its value, once it is full. */
+kiln_node *kiln_insert_list_before(kiln_node *anchor);
+kiln_ir_value *kiln_list_give(kiln_node *list, const kiln_type *elem);
 kiln_ir_value *kiln_append_constant(kiln_block *block, kiln_ivalue value, const kiln_type *type);
 
 /* -- Text -- */

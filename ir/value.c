@@ -112,6 +112,14 @@ bool kiln_ir_value_is_of_weights(const kiln_ir_value *value) {
   }
   return n->input_count > 0 && kiln_shape_list_stays(value);
 }
+bool kiln_node_is_whole_slice(const kiln_node *n) {
+  int64_t begin = 0, end = INT64_MAX, by;
+  if (!kiln_node_is(n, KILN_OP_slice_Tensor)) return false;
+  const kiln_ir_value *from = kiln_node_input(n, 2), *to = kiln_node_input(n, 3);
+  return (kiln_ir_value_is_none(from) || kiln_ir_value_const_int(from, &begin)) &&
+         (kiln_ir_value_is_none(to) || kiln_ir_value_const_int(to, &end)) && begin == 0 &&
+         end == INT64_MAX && kiln_ir_value_const_int(kiln_node_input(n, 4), &by) && by == 1;
+}
 bool kiln_node_writes_stats(const kiln_node *node) {
   if (!node->op || !node->op->stats.mean) return false;
   const kiln_op_stats stats = node->op->stats;
@@ -206,6 +214,15 @@ kiln_ir_value *kiln_insert_constant_before(kiln_node *anchor, kiln_ivalue value,
 
 kiln_ir_value *kiln_insert_int_before(kiln_node *anchor, int64_t value) {
   return kiln_insert_constant_before(anchor, kiln_int(value), kiln_type_basic(KILN_TYPE_INT));
+}
+
+kiln_node *kiln_insert_list_before(kiln_node *anchor) {
+  kiln_node *list = kiln_node_create_like(anchor, KILN_OP_prim_ListConstruct);
+  kiln_node_insert_before(list, anchor);
+  return list;
+}
+kiln_ir_value *kiln_list_give(kiln_node *list, const kiln_type *elem) {
+  return kiln_node_add_output(list, kiln_type_list(list->graph->types, elem));
 }
 
 kiln_node *kiln_node_create_unpack(kiln_ir_value *tuple) {

@@ -50,22 +50,12 @@ static bool has_effects(const kiln_block *block) {
   return false;
 }
 
-/* x[:] */
-static bool is_whole_slice(const kiln_node *n) {
-  int64_t begin = 0, end = INT64_MAX, by;
-  if (!kiln_node_is(n, KILN_OP_slice_Tensor)) return false;
-  const kiln_ir_value *from = kiln_node_input(n, 2), *to = kiln_node_input(n, 3);
-  return (kiln_ir_value_is_none(from) || kiln_ir_value_const_int(from, &begin)) &&
-         (kiln_ir_value_is_none(to) || kiln_ir_value_const_int(to, &end)) && begin == 0 &&
-         end == INT64_MAX && kiln_ir_value_const_int(kiln_node_input(n, 4), &by) && by == 1;
-}
-
 /* x[i], or x[:, i]. */
 static bool find_step(const hoister *h, const kiln_ir_value *v, step *out) {
   const kiln_node *n = v->node;
   if (n->block != h->body || !kiln_node_is(n, KILN_OP_select_int)) return false;
   out->x = kiln_node_input(n, 0);
-  while (out->x->node->block == h->body && is_whole_slice(out->x->node))
+  while (out->x->node->block == h->body && kiln_node_is_whole_slice(out->x->node))
     out->x = kiln_node_input(out->x->node, 0);
   return is_outside(h, out->x) && kiln_ir_value_const_int(kiln_node_input(n, 1), &out->dim) &&
          kiln_node_input(n, 2) == kiln_block_input(h->body, 0);
@@ -144,7 +134,7 @@ static void sink(const hoister *h, kiln_node *n, kiln_block *block) {
   kiln_node_prepend(block, n);
   for (int i = 0; i < n->input_count; i++) {
     kiln_node *from = kiln_node_input(n, i)->node;
-    const bool is_view = kiln_node_is(from, KILN_OP_select_int) || is_whole_slice(from) ||
+    const bool is_view = kiln_node_is(from, KILN_OP_select_int) || kiln_node_is_whole_slice(from) ||
                          kiln_node_is(from, KILN_OP_t) || kiln_node_is(from, KILN_OP_prim_GetAttr);
     if (from->block != h->body || !is_view || from->outputs[0]->uses->next) continue;
     sink(h, from, block);

@@ -208,20 +208,11 @@ static term *next_largest(sum *s, const bool *done) {
 
 /* -- What they become -- */
 
-static kiln_ir_value *end_list(kiln_node *list, const kiln_type *item) {
-  return kiln_node_add_output(list, kiln_type_list(list->graph->types, item));
-}
-static kiln_node *begin_list(kiln_node *before) {
-  kiln_node *list = kiln_node_create_like(before, KILN_OP_prim_ListConstruct);
-  kiln_node_insert_before(list, before);
-  return list;
-}
-
 static kiln_ir_value *list_params(kiln_node *before, const sum *s, const bool *joins) {
   kiln_type_table *types = before->graph->types;
   const kiln_type *none_type = kiln_type_basic(KILN_TYPE_NONE);
   kiln_ir_value *none = kiln_insert_constant_before(before, kiln_none(), none_type);
-  kiln_node *list = begin_list(before);
+  kiln_node *list = kiln_insert_list_before(before);
   for (int i = 0; i < s->count; i++) {
     const term *t = &s->terms[i];
     for (int k = 1; k < 3 && joins[i]; k++)
@@ -229,21 +220,21 @@ static kiln_ir_value *list_params(kiln_node *before, const sum *s, const bool *j
     for (int k = 1; k < 5 && joins[i]; k++)
       kiln_node_add_input(list, t->norm ? kiln_node_input(t->norm, k) : none);
   }
-  return end_list(list, kiln_type_optional(types, kiln_type_basic(KILN_TYPE_TENSOR)));
+  return kiln_list_give(list, kiln_type_optional(types, kiln_type_basic(KILN_TYPE_TENSOR)));
 }
 static kiln_ir_value *list_eps(kiln_node *before, const sum *s, const bool *joins) {
   const kiln_type *type = kiln_type_basic(KILN_TYPE_FLOAT);
   kiln_ir_value *zero = kiln_insert_constant_before(before, kiln_float(0), type);
-  kiln_node *list = begin_list(before);
+  kiln_node *list = kiln_insert_list_before(before);
   for (int i = 0; i < s->count; i++)
     if (joins[i])
       kiln_node_add_input(list, s->terms[i].norm ? kiln_node_input(s->terms[i].norm, 7) : zero);
-  return end_list(list, type);
+  return kiln_list_give(list, type);
 }
 static kiln_ir_value *list_ints(kiln_node *before, int count, const int64_t *ints) {
-  kiln_node *list = begin_list(before);
+  kiln_node *list = kiln_insert_list_before(before);
   for (int i = 0; i < count; i++) kiln_node_add_input(list, kiln_insert_int_before(list, ints[i]));
-  return end_list(list, kiln_type_basic(KILN_TYPE_INT));
+  return kiln_list_give(list, kiln_type_basic(KILN_TYPE_INT));
 }
 
 /* The convolution of all that join, before `before`. */
@@ -299,9 +290,7 @@ static void finish(sum *s, const bool *joined, kiln_ir_value *made) {
 
 /* Writes a tensor or an attribute, or may, in its blocks too. */
 static bool writes(const kiln_node *n) {
-  if (!n->op || n->op->id == KILN_OP__CUSTOM || n->op->flags & KILN_OP_WRITES ||
-      kiln_node_writes_stats(n) || kiln_node_is(n, KILN_OP_prim_SetAttr) ||
-      kiln_node_is(n, KILN_OP_prim_CallMethod) || kiln_node_is(n, KILN_OP_prim_CallFunction))
+  if (kiln_node_may_write(n) || n->op->id == KILN_OP__CUSTOM || kiln_node_writes_stats(n))
     return true;
   for (int b = 0; b < n->block_count; b++)
     for (const kiln_node *m = n->blocks[b]->first; m; m = m->next)

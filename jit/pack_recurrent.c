@@ -53,22 +53,11 @@ static const kiln_node *find_params(const kiln_node *n, int at, int *out_per_cel
   return list;
 }
 
-/* [], before n; and the list as a value, once it is full. */
-static kiln_node *insert_list(kiln_node *n) {
-  kiln_node *list = kiln_node_create_like(n, KILN_OP_prim_ListConstruct);
-  kiln_node_insert_before(list, n);
-  return list;
-}
-static kiln_ir_value *give_list(kiln_node *list) {
-  kiln_type_table *types = list->graph->types;
-  return kiln_node_add_output(list, kiln_type_list(types, kiln_type_basic(KILN_TYPE_TENSOR)));
-}
-
 /* The list of the panels of all cells. */
 static kiln_ir_value *make_panels(kiln_node *n, const kiln_node *params, int per_cell,
                                   kiln_cell_kind cell) {
   kiln_ir_value *gates = kiln_insert_int_before(n, kiln_cell_gates(cell));
-  kiln_node *list = insert_list(n);
+  kiln_node *list = kiln_insert_list_before(n);
   for (int i = 1; i < params->input_count; i += per_cell) {
     kiln_node *panels = kiln_node_create_like(n, KILN_OP_recurrent_panels);
     kiln_node_add_input(panels, kiln_node_input(params, i));
@@ -77,7 +66,7 @@ static kiln_ir_value *make_panels(kiln_node *n, const kiln_node *params, int per
     kiln_node_insert_before(panels, list);
     kiln_node_add_input(list, kiln_node_add_output(panels, kiln_type_basic(KILN_TYPE_TENSOR)));
   }
-  return give_list(list);
+  return kiln_list_give(list, kiln_type_basic(KILN_TYPE_TENSOR));
 }
 
 static bool pack(kiln_node *n) {
@@ -89,9 +78,9 @@ static bool pack(kiln_node *n) {
   kiln_ir_value *panels = make_panels(n, params, per_cell, op->cell),
                 *hx = kiln_node_input(n, hx_at);
   if (op->cell != KILN_CELL_LSTM) {
-    kiln_node *list = insert_list(n);
+    kiln_node *list = kiln_insert_list_before(n);
     kiln_node_add_input(list, hx);
-    hx = give_list(list);
+    hx = kiln_list_give(list, kiln_type_basic(KILN_TYPE_TENSOR));
   }
   const kiln_type *no = kiln_type_basic(KILN_TYPE_BOOL), *none = kiln_type_basic(KILN_TYPE_NONE);
   kiln_node *layers = kiln_node_create_like(n, KILN_OP_recurrent);

@@ -192,9 +192,8 @@ static tile_shape shape_for(int64_t columns, int64_t rows, int width, const kiln
   const bool is_shared = cycles <= least * SHARED;
   if (is_shared && same.rows == rows) return same;
   for (int v = 1; few && can_ask(v * bytes, m); v++) {
-    tile_shape narrow = find_shape(columns, rows, width, m, both, bytes, only(v), &cycles);
-    if (cycles > least * NEAR) continue;
-    return narrow;
+    const tile_shape narrow = find_shape(columns, rows, width, m, both, bytes, only(v), &cycles);
+    if (cycles <= least * NEAR) return narrow;
   }
   return is_shared && best.rows < rows ? same : best;
 }

@@ -268,16 +268,23 @@ static kiln_ir_value *make_new(const proof *p, const kiln_op *op) {
   return out;
 }
 
-/* Who uses self after the write takes `now`. */
-static void pass_on(proof *p, kiln_ir_value *now) {
-  KILN_VEC(kiln_use *) later = {0};
-  for (kiln_use *use = p->self->uses; use; use = use->next) {
-    bool reached;
+typedef KILN_VEC(kiln_use *) use_vec;
+
+/* Uses of self behind the write. */
+static use_vec find_later(const proof *p) {
+  use_vec later = {0};
+  bool reached;
+  for (kiln_use *use = p->self->uses; use; use = use->next)
     if (use->user != p->node && runs_after(p, use->user, &reached))
       kiln_vec_push(p->arena, &later, use);
-  }
-  for (int i = 0; i < later.count; i++)
-    kiln_node_set_input(later.data[i]->user, later.data[i]->index, now);
+  return later;
+}
+
+/* Puts `now` in the write's place. */
+static void pass_on(const proof *p, const use_vec *later, kiln_ir_value *now) {
+  for (int i = 0; i < later->count; i++)
+    kiln_node_set_input(later->data[i]->user, later->data[i]->index, now);
+  kiln_node_destroy(p->node);
 }
 
 /* -- Parts -- */
@@ -292,16 +299,6 @@ enum {
 static kiln_op_id scatter_of(const kiln_node *view) {
   if (kiln_node_is(view, KILN_OP_slice_Tensor)) return KILN_OP_slice_scatter;
   return kiln_node_is(view, KILN_OP_select_int) ? KILN_OP_select_scatter : KILN_OP__CUSTOM;
-}
-
-/* x[:] */
-static bool is_whole(const kiln_node *view) {
-  int64_t begin = 0, end = INT64_MAX, by;
-  if (!kiln_node_is(view, KILN_OP_slice_Tensor)) return false;
-  const kiln_ir_value *from = kiln_node_input(view, 2), *to = kiln_node_input(view, 3);
-  return (kiln_ir_value_is_none(from) || kiln_ir_value_const_int(from, &begin)) &&
-         (kiln_ir_value_is_none(to) || kiln_ir_value_const_int(to, &end)) && begin == 0 &&
-         end == INT64_MAX && kiln_ir_value_const_int(kiln_node_input(view, 4), &by) && by == 1;
 }
 
 static bool is_view(const kiln_node *n) {
@@ -320,13 +317,6 @@ static int find_views(const kiln_node *write, kiln_node **out) {
     out[count++] = v->node;
   }
   return count;
-}
-
-static bool is_used_later(const proof *p) {
-  bool reached;
-  for (const kiln_use *use = p->self->uses; use; use = use->next)
-    if (use->user != p->node && runs_after(p, use->user, &reached)) return true;
-  return false;
 }
 
 /* How many parts have made the value: the whole, a whole before it, .. */
@@ -358,20 +348,20 @@ static bool rewrite_part(kiln_pass *pass, kiln_node *write, const kiln_op *op) {
              .part = views[count - 1]};
   p.seen = kiln_map_in(pass->scratch);
   if (p.self->use_count > MOST_USES || !is_unseen(&p)) return false;
-  if (!is_used_later(&p)) { /* what is written is all that is read */
-    (void)make_new(&p, op);
-    kiln_node_destroy(write);
+  const use_vec later = find_later(&p);
+  if (later.count == 0) { /* what is written is all that is read */
+    pass_on(&p, &later, make_new(&p, op));
     return true;
   }
   if (write->outputs[0]->uses || parts_of(p.self) == MOST_PARTS) return false;
   for (int i = 0; i < count; i++)
     if (scatter_of(views[i]) == KILN_OP__CUSTOM) return false;
   bool is_part = false; /* else what is new is the whole */
-  for (int i = 0; i < count; i++) is_part |= !is_whole(views[i]);
+  for (int i = 0; i < count; i++) is_part |= !kiln_node_is_whole_slice(views[i]);
   kiln_ir_value *now =
       is_part && kiln_node_is(write, KILN_OP_copy_) ? expand_source(write) : make_new(&p, op);
   for (int i = 0; i < count; i++) {
-    if (is_whole(views[i])) continue;
+    if (kiln_node_is_whole_slice(views[i])) continue;
     kiln_node *put = kiln_node_create_like(write, scatter_of(views[i]));
     kiln_node_insert_before(put, write);
     kiln_node_add_input(put, kiln_node_input(views[i], 0));
@@ -380,8 +370,7 @@ static bool rewrite_part(kiln_pass *pass, kiln_node *write, const kiln_op *op) {
       kiln_node_add_input(put, kiln_node_input(views[i], k));
     now = kiln_node_add_output(put, kiln_type_basic(KILN_TYPE_TENSOR));
   }
-  pass_on(&p, now);
-  kiln_node_destroy(write);
+  pass_on(&p, &later, now);
   return true;
 }
 
@@ -394,8 +383,8 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     proof p = {.arena = pass->scratch, .node = n, .self = kiln_node_input(n, 0)};
     p.seen = kiln_map_in(pass->scratch);
     if (is_unseen(&p)) {
-      pass_on(&p, make_new(&p, op));
-      kiln_node_destroy(n);
+      const use_vec later = find_later(&p);
+      pass_on(&p, &later, make_new(&p, op));
     } else if (!rewrite_part(pass, n, op)) {
       kiln_pass_refuse(pass, n, KILN_REASON_mutation, n->op->kernel.name);
       continue;
