@@ -48,7 +48,7 @@ def check_global_names(tree):
 
 
 def check_size(tree):
-    """libkiln.so of a release build has at most 7 MiB that are loaded"""
+    """libkiln.so of a release build has at most 7 MB that are loaded"""
     path = tree.artefact('libkiln.so')
     rules = tree.text(tree.artefact('build.ninja'))
     if '-O3' not in rules or '-fsanitize' in rules:
@@ -57,7 +57,7 @@ def check_size(tree):
                             check=True).stdout
     taken = sum(int(size, 16) for size in
                 re.findall(r'^ *LOAD(?: +0x\w+){3} +0x(\w+)', header, re.M))
-    if not 0 < taken <= 7 << 20:
+    if not 0 < taken <= 7_000_000:
         yield '%d bytes; `python3 build-aux/sizes.py` says what takes them' % taken
 
 
