@@ -62,11 +62,24 @@ bool kiln_codegen_convolves(const kiln_op *op);
  * `before` and `after` ([3], zeros at first, by dimension of the window). */
 const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scratch, int64_t *before,
                                         int64_t *after);
+/* Whether it is x[:, 48:96] of images, by constants: channels, from *out_begin on. */
+bool kiln_codegen_cuts_channels(const kiln_node *node, int64_t *out_begin);
 /* Whether its lowering reduces dimensions of the first input, and which: a bit each. */
 bool kiln_codegen_reduces(const kiln_node *node, uint64_t *out_mask);
+/* An output that is written where most of it lies already: of
+ *   y1 = slice_scatter(y, conv(x), 1, 48, 96)
+ * the kernel computes `part`, conv(x), and stores it in channels 48 to 95 of y's own memory.
+ * `whole` is the group's input y, which nothing else in it reads; or NULL, where y is
+ * new_empty(..): the first of those that write it. False: the output is computed as a whole. */
+typedef struct kiln_place {
+  const kiln_ir_value *part, *whole;
+  int dim;
+  int64_t begin;
+} kiln_place;
+bool kiln_codegen_place(const kiln_graph *graph, int output, kiln_place *out);
 /* A group's graph as loop IR, optimised and verified, in `arena`. All
- * tensors have complete types. Buffers are the tensor inputs in order, then the outputs; scalars
- * are the int, float and bool inputs in order. On failure *out_reason says why. */
+ * tensors have complete types. Buffers are the tensor inputs in order, then the outputs, or their
+ * parts; scalars are the int, float and bool inputs in order. On failure *out_reason says why. */
 kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factors,
                                 kiln_arena *arena, kiln_reason *out_reason,
                                 kiln_loop_fn **out_fn) KILN_MUST_USE;

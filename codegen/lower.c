@@ -145,43 +145,6 @@ int kiln__lower_load_copy(kiln__lowering *l, int buffer, const kiln__lower_map *
   return load(l, buffer, &place);
 }
 
-/* Its buffer, as that copy from here on. */
-static int set_copy(kiln__lowering *l, const kiln_ir_value *value, int rank, const int64_t *sizes,
-                    const int *order, const kiln_loop_copy *copy) {
-  const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
-  if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
-  const kiln_loop_copy *known = l->fn->buffers.data[buffer].copy;
-  if (known && memcmp(known, copy, sizeof *copy) != 0)
-    return kiln__lower_refuse(l, KILN_REASON_read_again);
-  if (known) return buffer;
-  kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
-  *own = *copy;
-  kiln_loop_set_copy(l->fn, buffer, rank, sizes, order, own);
-  l->copied = true;
-  return buffer;
-}
-
-int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
-                     kiln_physical physical, kiln_loop_copy copy) {
-  const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
-  const int rank = value->type->detail->rank;
-  int order[KILN_LOOP_MAX_RANK];
-  for (int d = 0; d < rank; d++) {
-    copy.sizes[d] = of.sizes[d];
-    copy.strides[d] = of.strides[d];
-    if (!kiln_dim_is_known(sizes[d])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
-  }
-  kiln_physical_order(physical, rank, order);
-  return set_copy(l, value, rank, sizes, order, &copy);
-}
-
-int kiln__lower_reordered(kiln__lowering *l, const kiln_ir_value *value, int rank,
-                          const kiln_loop_copy *copy) {
-  int order[KILN_LOOP_MAX_RANK];
-  for (int d = 0; d < rank; d++) order[d] = d;
-  return set_copy(l, value, rank, copy->sizes, order, copy);
-}
-
 static int lower_input_tensor(kiln__lowering *l, const kiln_ir_value *value,
                               const kiln__lower_map *map) {
   int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
@@ -380,10 +343,11 @@ static void add_outputs(kiln__lowering *l) {
       kiln__lower_refuse(l, reason);
       return;
     }
-    const kiln_tensor_detail *d = value->type->detail;
+    const kiln_tensor_detail *d = l->stored[i]->type->detail;
     const kiln__lower_sizes s = kiln__lower_sizes_of(l, value);
+    const kiln__lower_sizes in = kiln__lower_sizes_of(l, l->stored[i]);
     l->channels_last |= kiln_physical_is_channels_last(d->physical);
-    kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, s.strides);
+    kiln_loop_add_output(l->fn, (kiln_dtype)d->dtype, d->rank, s.sizes, in.strides);
   }
 }
 
@@ -565,8 +529,10 @@ static void begin(kiln__lowering *l, kiln_arena *arena, kiln_factor_type factors
 
 /* Whole nests for what is computed between the values. */
 static void lower_values(kiln__lowering *l, kiln_ir_value *const *inputs, int input_count,
-                         kiln_ir_value *const *outputs, int output_count) {
-  l->outputs = (const kiln_ir_value *const *)outputs;
+                         const kiln_ir_value *const *outputs, const kiln_ir_value *const *stored,
+                         int output_count) {
+  l->outputs = outputs;
+  l->stored = stored;
   l->output_count = output_count;
   kiln_dim_wishes wishes = {0};
   kiln_dims_listen(l->fn->dims, &wishes, NULL);
@@ -601,8 +567,9 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
                                           kiln_factor_type factors, kiln_mem *mem) {
   kiln_arena *arena = kiln_arena_scoped(mem);
   kiln__lowering l;
+  const kiln_ir_value *const *values = (const kiln_ir_value *const *)outputs;
   begin(&l, arena, factors);
-  lower_values(&l, inputs, input_count, outputs, output_count);
+  lower_values(&l, inputs, input_count, values, values, output_count);
   kiln_status *status = l.reason == KILN_REASON_none ? kiln_loop_verify(l.fn) : NULL;
   if (status) l.reason = KILN_REASON_no_affine_map; /* more than the verifier can prove */
   kiln_status_destroy(status);
@@ -630,11 +597,17 @@ kiln_status *kiln_codegen_lower(const kiln_graph *graph, kiln_factor_type factor
   kiln__lowering lowering, *l = &lowering;
   const int input_count = kiln_graph_input_count(graph);
   const int output_count = kiln_graph_output_count(graph);
-  kiln_ir_value **values = KILN_NEW_ARRAY(arena, kiln_ir_value *, input_count + output_count + 1);
-  for (int i = 0; i < input_count; i++) values[i] = kiln_graph_input(graph, i);
-  for (int i = 0; i < output_count; i++) values[input_count + i] = kiln_graph_output(graph, i);
+  kiln_ir_value **inputs = KILN_NEW_ARRAY(arena, kiln_ir_value *, input_count + 1);
+  const kiln_ir_value **outputs = KILN_NEW_ARRAY(arena, const kiln_ir_value *, output_count + 1);
+  const kiln_ir_value **stored = KILN_NEW_ARRAY(arena, const kiln_ir_value *, output_count + 1);
+  for (int i = 0; i < input_count; i++) inputs[i] = kiln_graph_input(graph, i);
+  for (int i = 0; i < output_count; i++) {
+    kiln_place place;
+    stored[i] = kiln_graph_output(graph, i);
+    outputs[i] = kiln_codegen_place(graph, i, &place) ? place.part : stored[i];
+  }
   begin(l, arena, factors);
-  lower_values(l, values, input_count, values + input_count, output_count);
+  lower_values(l, inputs, input_count, outputs, stored, output_count);
   *out_reason = l->reason;
   if (l->reason != KILN_REASON_none)
     return KILN_ERROR(KILN_UNSUPPORTED, "%s", kiln_reason_sentence(l->reason));

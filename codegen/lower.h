@@ -111,7 +111,8 @@ const kiln__rows *kiln__rows_at(kiln__lowering *l, const kiln_node *node, kiln__
                                 uint64_t mask, const kiln__lower_map *kept);
 
 struct kiln__lowering {
-  const kiln_ir_value *const *outputs;
+  const kiln_ir_value *const *outputs; /* what is computed of them */
+  const kiln_ir_value *const *stored;  /* where that lies: itself, or what it is a part of */
   int output_count;
   kiln_arena *arena;
   kiln_loop_fn *fn;
@@ -242,9 +243,9 @@ int kiln__lower_value(kiln__lowering *l, const kiln_ir_value *value, const kiln_
  * local buffer with its row. False in *out_is_row: of nothing else, nor where it is stored. */
 int kiln__lower_row(kiln__lowering *l, const kiln_ir_value *value, const kiln__lower_map *map,
                     bool *out_is_row);
-/* That the kernel reads a copy of a value, one of its inputs, with zeros around it (loop.h; sizes
- * and strides of the value are filled in): its buffer. All is lowered again then, for what has read
- * the value before. */
+/* That the kernel reads a copy of a value, one of its inputs, with zeros around it (loop.h; strides
+ * of the value are filled in, and sizes that are 0): its buffer. All is lowered again then, for
+ * what has read the value before. */
 int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
                      kiln_physical physical, kiln_loop_copy copy);
 /* The same of a value's elements alone, with other dimensions: `copy` has them. */

@@ -26,6 +26,8 @@ typedef struct conv {
   const kiln_ir_value *image; /* what is padded: the input, or what a pad in the group reads */
   int64_t more[MOST];         /* zeros behind it beyond as many as before it */
   int64_t lead[MOST];         /* zeros that lie before the image, and no window reads */
+  int64_t begin;              /* the first of the image's channels that are read; */
+  bool is_cut;                /* behind the last are others, which have no part in it */
   /* Of a transposed one `taps` and `out` are of one residue. Residues are in 1 half, or in 2 of
    * which the second one's windows begin a pixel later; the first's `skip` pixels behind the
    * first, or before it. */
@@ -98,13 +100,38 @@ const kiln_ir_value *kiln_codegen_image(const kiln_node *node, kiln_arena *scrat
   return kiln_node_input(pad, 0);
 }
 
-/* Zeros of a pad in the group are zeros of the padding: the pad is no nest. */
+bool kiln_codegen_cuts_channels(const kiln_node *node, int64_t *out_begin) {
+  int64_t dim, end;
+  if (!kiln_node_is(node, KILN_OP_slice_Tensor) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 1), &dim) || dim != 1 ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 2), out_begin) ||
+      !kiln_ir_value_const_int(kiln_node_input(node, 3), &end) ||
+      !kiln_ir_value_is_number(kiln_node_input(node, 4), 1) ||
+      !kiln_type_is_complete_tensor(kiln_node_input(node, 0)->type))
+    return false;
+  const kiln_tensor_detail *all = kiln_node_input(node, 0)->type->detail;
+  return all->rank >= 3 && *out_begin >= 0 && *out_begin < end && end <= all->sizes[1];
+}
+
+static bool is_outside(const kiln__lowering *l, const kiln_ir_value *v) {
+  return kiln_map_find_ptr(&l->buffers, v) != NULL;
+}
+
+/* Zeros of a pad in the group are zeros of the padding: the pad is no nest. Of channels that the
+ * group cuts out of an input, for windows of one, that is copied, or read where it lies: windows of
+ * many leave the cut to who may make an image of it, which the core's kernels take. */
 static void find_image(kiln__lowering *l, const kiln_node *node, conv *c, int64_t *before) {
   int64_t after[MOST] = {0};
-  const bool outside = kiln_map_find_ptr(&l->buffers, kiln_node_input(node, 0));
+  const bool outside = is_outside(l, kiln_node_input(node, 0));
   c->image = outside || c->transposed ? kiln_node_input(node, 0)
                                       : kiln_codegen_image(node, l->arena, before, after);
   for (int d = 0; d < MOST; d++) c->more[d] = after[d] - before[d];
+  const kiln_node *cut = c->image->node;
+  if (c->transposed || c->lone || c->channels > 1 || is_outside(l, c->image) ||
+      !kiln_codegen_cuts_channels(cut, &c->begin) || !is_outside(l, kiln_node_input(cut, 0)))
+    return;
+  c->image = kiln_node_input(cut, 0);
+  c->is_cut = true;
 }
 
 static bool read_sizes(kiln__lowering *l, const kiln_node *node, conv *c, int64_t *before) {
@@ -255,11 +282,16 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, conv *c, int *
   bool any = last && !kiln_physical_is_channels_last(x->type->detail->physical);
   *out_buffer = -1;
   for (int d = 0; d < first; d++) sizes[d] = from.sizes[d];
+  if (c->is_cut && !border) {
+    sizes[first - 1] = copy.sizes[first - 1] = c->channels * c->groups;
+    copy.from = c->begin * from.strides[first - 1];
+  }
   for (int d = 0; d < c->nd; d++) {
     if (!find_zeros(l, c, d, border, &copy.before[first + d], &sizes[first + d])) return false;
     any |= sizes[first + d] != c->in[d];
   }
   if (!any) return true;
+  if (!border) c->begin = 0; /* the copy has no others */
   *out_buffer = kiln__lower_copy(l, x, sizes,
                                  last ? KILN_PHYSICAL_CHANNELS_LAST : KILN_PHYSICAL_STRIDED, copy);
   return *out_buffer >= 0;
@@ -330,6 +362,7 @@ static bool begin_maps(kiln__lowering *l, const conv *c, const kiln__lower_map *
     return false;
   if (!c->lone) x->dims[0] = map->dims[0];
   x->dims[first] = kiln__lower_times(l, &group, c->channels);
+  if (c->begin > 0) x->dims[first] = kiln__lower_moved(l, &x->dims[first], c->begin, 0);
   w->dims[0] = c->transposed ? x->dims[first] : map->dims[first];
   if (c->transposed) w->dims[1] = output;
   for (int d = 0; d < c->nd; d++) {

@@ -3,6 +3,7 @@
 #include "ir/pass.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "runtime/half.h"
 
@@ -99,6 +100,45 @@ kiln__lower_sizes kiln__lower_sizes_of(kiln__lowering *l, const kiln_ir_value *v
   if (d->physical)
     kiln_physical_dims(l->fn->dims, (kiln_physical)d->physical, d->rank, s.sizes, s.strides);
   return s;
+}
+
+/* -- Copies of inputs -- */
+
+/* Its buffer, as that copy from here on. */
+static int set_copy(kiln__lowering *l, const kiln_ir_value *value, int rank, const int64_t *sizes,
+                    const int *order, const kiln_loop_copy *copy) {
+  const int buffer = (int)(intptr_t)kiln_map_find_ptr(&l->buffers, value) - 1;
+  if (buffer < 0) return kiln__lower_refuse(l, KILN_REASON_read_again);
+  const kiln_loop_copy *known = l->fn->buffers.data[buffer].copy;
+  if (known && memcmp(known, copy, sizeof *copy) != 0)
+    return kiln__lower_refuse(l, KILN_REASON_read_again);
+  if (known) return buffer;
+  kiln_loop_copy *own = KILN_NEW(l->fn->arena, kiln_loop_copy);
+  *own = *copy;
+  kiln_loop_set_copy(l->fn, buffer, rank, sizes, order, own);
+  l->copied = true;
+  return buffer;
+}
+
+int kiln__lower_copy(kiln__lowering *l, const kiln_ir_value *value, const int64_t *sizes,
+                     kiln_physical physical, kiln_loop_copy copy) {
+  const kiln__lower_sizes of = kiln__lower_sizes_of(l, value);
+  const int rank = value->type->detail->rank;
+  int order[KILN_LOOP_MAX_RANK];
+  for (int d = 0; d < rank; d++) {
+    if (copy.sizes[d] == 0) copy.sizes[d] = of.sizes[d];
+    copy.strides[d] = of.strides[d];
+    if (!kiln_dim_is_known(sizes[d])) return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static);
+  }
+  kiln_physical_order(physical, rank, order);
+  return set_copy(l, value, rank, sizes, order, &copy);
+}
+
+int kiln__lower_reordered(kiln__lowering *l, const kiln_ir_value *value, int rank,
+                          const kiln_loop_copy *copy) {
+  int order[KILN_LOOP_MAX_RANK];
+  for (int d = 0; d < rank; d++) order[d] = d;
+  return set_copy(l, value, rank, copy->sizes, order, copy);
 }
 
 int kiln__lower_refuse(kiln__lowering *l, kiln_reason reason) {

@@ -1,5 +1,7 @@
 /* lower_part.c: tensors of which a part is another's: diagonals of zeros, and copies of which a
  * part is written. Where an element stands tells whose it is, or the part is a nest of its own. */
+#include <string.h>
+
 #include "codegen/lower.h"
 
 #define OP2(name, a, b) kiln__lower_op(l, KILN_LOOP_##name, a, b, -1)
@@ -139,6 +141,54 @@ static bool part_fits(kiln__lowering *l, const kiln_node *node, int rank, int di
   }
   return true;
 }
+
+/* -- Parts that are written where they are -- */
+
+static bool is_input(const kiln_graph *graph, const kiln_ir_value *v) {
+  return v->node == graph->top->param;
+}
+
+static bool same_dims(const kiln_tensor_detail *a, const kiln_tensor_detail *b, int but) {
+  bool same = a->rank == b->rank && a->dtype == b->dtype;
+  for (int d = 0; same && d < a->rank; d++) same = d == but || a->sizes[d] == b->sizes[d];
+  return same;
+}
+
+static bool lies_alike(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  const size_t bytes = sizeof *a->strides * (size_t)a->rank;
+  return a->physical == b->physical && a->has_strides && b->has_strides &&
+         (bytes == 0 || memcmp(a->strides, b->strides, bytes) == 0);
+}
+
+bool kiln_codegen_place(const kiln_graph *graph, int output, kiln_place *out) {
+  const kiln_ir_value *result = kiln_graph_output(graph, output);
+  const kiln_node *n = result->node;
+  int64_t dim, begin = 0, end;
+  if (!kiln_node_is(n, KILN_OP_slice_scatter) || result->use_count != 1) return false;
+  const kiln_ir_value *whole = kiln_node_input(n, 0), *part = kiln_node_input(n, 1);
+  const bool is_new = kiln_node_is(whole->node, KILN_OP_new_empty);
+  if (whole->use_count != 1 || !(is_new || is_input(graph, whole)) ||
+      !kiln_type_has_dims(result->type) || !kiln_type_has_dims(whole->type) ||
+      !kiln_type_has_dims(part->type))
+    return false;
+  const kiln_tensor_detail *all = result->type->detail, *d = part->type->detail;
+  if (!same_dims(all, whole->type->detail, -1) ||
+      !(is_new || lies_alike(all, whole->type->detail)) ||
+      !kiln_ir_value_const_int(kiln_node_input(n, 2), &dim) ||
+      !kiln_ir_value_const_int(kiln_node_input(n, 3), &begin) ||
+      !kiln_ir_value_const_int(kiln_node_input(n, 4), &end) ||
+      !kiln_ir_value_is_number(kiln_node_input(n, 5), 1))
+    return false;
+  if (dim < 0) dim += all->rank;
+  if (dim < 0 || dim >= all->rank || !same_dims(all, d, (int)dim) ||
+      !kiln_dim_is_number(all->sizes[dim]) || begin < 0 || end > all->sizes[dim] ||
+      end - begin != d->sizes[dim])
+    return false;
+  *out = (kiln_place){part, is_new ? NULL : whole, (int)dim, begin};
+  return true;
+}
+
+/* -- The others -- */
 
 /* select_scatter(self, src, dim, index) */
 KILN__LOWER(select_scatter) {

@@ -143,7 +143,8 @@ static const kiln_group_output *put_outputs(kiln__exporter *x, const kiln_group 
   for (const kiln_group_output *out = group->outputs; own < all + count; own++, out++) {
     KILN__SAME(own, out, dtype), KILN__SAME(own, out, rank), KILN__SAME(own, out, first);
     KILN__SAME(own, out, contiguous), KILN__SAME(own, out, border), KILN__SAME(own, out, donors);
-    KILN__SAME(own, out, donor);
+    KILN__SAME(own, out, donor), KILN__SAME(own, out, is_part), KILN__SAME(own, out, whole);
+    KILN__SAME(own, out, begin);
     own->sizes = KILN__ARRAY(&x->image, out->sizes, out->rank);
     own->strides = KILN__ARRAY(&x->image, out->strides, out->rank);
   }

@@ -54,8 +54,8 @@ static bool may_write_bordered(const kiln_graph *body) {
   return true;
 }
 
-/* The border that a group which reads the value wants; 0: it reads it as it lies, -1: it takes no
- * border. */
+/* The border that a group which reads the value wants, or a wider one; 0: it reads it as it lies,
+ * -1: it takes no border. */
 static int border_in(const kiln_use *use, kiln_arena *scratch) {
   const kiln_ir_value *own = kiln_graph_input(kiln_node_graph(use->user, "Subgraph"), use->index);
   int border = 0;
@@ -63,12 +63,11 @@ static int border_in(const kiln_use *use, kiln_arena *scratch) {
     const kiln_node *conv = kiln__convolution_of_image(inside, scratch);
     const int wanted = conv ? border_wanted(conv, scratch) : 0;
     if (wanted == 0 && inside->user->op->cost != KILN_COST_pointwise) return -1;
-    if (inside != own->uses && wanted != border) return -1;
-    border = wanted;
+    if (wanted > border) border = wanted;
   }
   return border;
 }
-/* The border that all groups which read the value agree on; 0: none. */
+/* The widest that groups which read the value want; 0: none. */
 static int border_of(const kiln_ir_value *v, const kiln_block *block, kiln_arena *scratch) {
   const kiln_tensor_detail *d = v->type->detail;
   if (!kiln_has_channels_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
@@ -80,8 +79,8 @@ static int border_of(const kiln_ir_value *v, const kiln_block *block, kiln_arena
   for (const kiln_use *use = v->uses; use; use = use->next) {
     if (use->user->block != block || !kiln_node_is_group(use->user)) return 0;
     const int wanted = border_in(use, scratch);
-    if (wanted < 0 || (border && wanted && wanted != border)) return 0;
-    if (wanted) border = wanted;
+    if (wanted < 0) return 0;
+    if (wanted > border) border = wanted;
   }
   return border;
 }

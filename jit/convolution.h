@@ -46,13 +46,18 @@ static inline int64_t kiln__convolution_number(const kiln_node *n, int input) {
   return first;
 }
 
-/* The convolution that goes over the value, which is read so: itself, or behind a pad that is part
- * of its padding; NULL: neither. */
+/* The convolution that goes over the value, which is read so: itself, or channels of it, or behind
+ * a pad that is part of its padding; NULL: neither. */
 static inline const kiln_node *kiln__convolution_of_image(const kiln_use *use,
                                                           kiln_arena *scratch) {
   const kiln_node *n = use->user;
-  int64_t before[3] = {0}, after[3] = {0};
+  int64_t before[3] = {0}, after[3] = {0}, begin;
   if (use->index != 0 || !n->op) return NULL;
+  if (kiln_codegen_cuts_channels(n, &begin)) {
+    if (n->outputs[0]->use_count != 1 || n->outputs[0]->uses->index != 0) return NULL;
+    n = n->outputs[0]->uses->user;
+    if (!n->op) return NULL;
+  }
   const kiln_ir_value *image = kiln_node_input(n, 0);
   const bool pads = kiln_node_is(n, KILN_OP_pad) || kiln_node_is(n, KILN_OP_constant_pad_nd);
   if (pads && n->outputs[0]->use_count == 1) n = n->outputs[0]->uses->user;

@@ -134,6 +134,18 @@ static void move_lists(kiln_fusion *f) {
   }
 }
 
+/* Whether weights and constants alone make it. */
+static bool is_of_weights(const kiln_fusion *f, const kiln_node *n) {
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(n, i);
+    const bool inside = v->node->block == f->block && v->node != f->block->param;
+    if (!kiln_ir_value_is_of_weights(v) && !kiln_ir_value_constant(v) &&
+        !(inside && f->nodes[v->node->mark - 1].of_weights))
+      return false;
+  }
+  return n->input_count > 0;
+}
+
 /* False: there is nothing to fuse. */
 static bool find_nodes(kiln_fusion *f) {
   int count = 0;
@@ -151,6 +163,7 @@ static bool find_nodes(kiln_fusion *f) {
     kiln_reason reason = why_not(f, n, &f->nodes[i].sizes);
     f->nodes[i].fusible = reason == KILN_REASON_none;
     f->nodes[i].is_view = f->nodes[i].fusible && shares(n);
+    f->nodes[i].of_weights = f->nodes[i].fusible && is_of_weights(f, n);
     any |= f->nodes[i].fusible && !f->nodes[i].is_view;
     if (reason != KILN_REASON_none && kiln__fusion_is_work(n)) kiln__fusion_refuse(f, n, reason);
   }

@@ -15,6 +15,7 @@ typedef struct kiln_fusion_node {
   int cluster, next_member; /* -1: the last of its cluster */
   bool fusible, is_view;    /* a view or a list joins only what uses all of it */
   uint64_t sizes;           /* inputs that its group makes of sizes, a bit each (fusion_sizes.c) */
+  bool of_weights;          /* it is computed in front of its group (hoist_constants.c) */
   bool repeats;             /* in its group elements of its result are read again and again */
   bool apart; /* it changes where elements stand, and a product that read it was not lowered */
   /* Of two products, softmax(q k^T) v: the rows of the first one's result are what the other's
@@ -46,6 +47,7 @@ typedef struct kiln_fusion_cluster {
   bool has_maps;    /* some change where elements stand */
   bool repeats;     /* and some read what is before them again and again */
   bool has_windows; /* since their elements are of windows */
+  bool places;      /* it is a join alone, into which others write (place_parts.c) */
   bool is_group, emitted;
   bool leads_back; /* to a group that begins before this cluster */
   int seen;        /* number of the last search that came by, and what it found: */
@@ -115,6 +117,8 @@ kiln_status *kiln_pass_sink_views(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_constants(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_products(kiln_pass *pass);
 kiln_status *kiln_pass_join_convolutions(kiln_pass *pass);
+kiln_status *kiln_pass_compute_parts(kiln_pass *pass);
+kiln_status *kiln_pass_place_parts(kiln_pass *pass);
 kiln_status *kiln_pass_pack_recurrent(kiln_pass *pass);
 kiln_status *kiln_pass_keep_constants(kiln_pass *pass);
 kiln_status *kiln_pass_assign_layouts(kiln_pass *pass);

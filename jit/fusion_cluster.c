@@ -16,6 +16,7 @@
  */
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
+#include "runtime/strides.h"
 
 enum { STEPS_PER_EDGE = 256, STEPS_MIN = 1 << 16 };
 
@@ -267,6 +268,28 @@ static bool is_of_images(const kiln_node *n) {
           is_turned_image(kiln_node_input(n, 0)));
 }
 
+/* A join of images, of which a convolution makes one at least for it alone: its kernel writes it
+ * where the joined image is, so that it stays out of the join's group. */
+static bool is_join_of_images(const kiln_fusion *f, const kiln_node *n) {
+  enum { MOST_NODES = 24 };
+  int64_t dim;
+  if (!kiln_node_is(n, KILN_OP_cat)) return false;
+  const kiln_tensor_detail *out = n->outputs[0]->type->detail;
+  const kiln_ir_value *list = kiln_node_input(n, 0);
+  if (!out || !kiln_has_channels_last(out->rank) ||
+      !kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) || (dim != 1 && dim != 1 - out->rank) ||
+      list->use_count != 1 || !kiln_node_is(list->node, KILN_OP_prim_ListConstruct))
+    return false;
+  for (int i = 0; i < list->node->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(list->node, i);
+    int left = MOST_NODES;
+    if (v->use_count == 1 && v->node->block == f->block && v->node != f->block->param &&
+        f->nodes[v->node->mark - 1].fusible && is_of_convolution(v, &left))
+      return true;
+  }
+  return false;
+}
+
 /* The product whose factors a list has; else the node itself. */
 static const kiln_node *product_of(const kiln_node *n) {
   if (!kiln_node_is(n, KILN_OP_prim_ListConstruct) || n->outputs[0]->use_count != 1) return n;
@@ -297,7 +320,7 @@ static void add_member(partition *p, int node) {
   kiln_fusion_cluster *c = &f->clusters[p->group];
   kiln__fusion_rows_take(&c->rows, &f->nodes[node]);
   c->size++;
-  c->work += f->nodes[node].is_view ? 0 : is_of_images(n) ? 2 : 1;
+  c->work += f->nodes[node].is_view ? 0 : c->places || is_of_images(n) ? 2 : 1;
   c->has_maps |= kiln__fusion_is_map(n) && product_of(n) == n;
   c->repeats |= f->nodes[node].repeats;
   c->has_windows |= f->nodes[node].repeats && n->op->flags & KILN_OP_WINDOWS;
@@ -386,10 +409,13 @@ static void grow_group(partition *p, int node) {
   p->search++;
   f->clusters[node].is_group = true;
   f->nodes[node].repeats = gives_again(f->nodes[node].node);
+  f->clusters[node].places = is_join_of_images(f, f->nodes[node].node);
   add_member(p, node);
   while (p->heap.count) {
     int from = pop_candidate(p);
     if (f->nodes[from].is_view && !all_users_in(p, from)) continue;
+    if (f->clusters[node].places && !kiln_node_is(f->nodes[from].node, KILN_OP_prim_ListConstruct))
+      continue;
     const bool again = is_read_again(p, from), maps = is_copied(f, &f->clusters[node], from);
     f->nodes[from].repeats = (maps && again) || gives_again(f->nodes[from].node);
     const bool twice = !all_users_in(p, from) && !f->nodes[from].is_view &&
@@ -477,7 +503,9 @@ static void join(kiln_fusion *f, int a, int b) {
 }
 
 /* Its nest is its own, or what joins it could be read again and again. */
-static bool stays_alone(const kiln_fusion_cluster *c) { return c->rows.space || c->repeats; }
+static bool stays_alone(const kiln_fusion_cluster *c) {
+  return c->rows.space || c->repeats || c->places;
+}
 
 static void join_neighbours(partition *p) {
   kiln_fusion *f = p->f;

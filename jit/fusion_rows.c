@@ -122,7 +122,7 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node
   }
   rows->product |= kiln_codegen_contracts(n->op);
   rows->windows |= kiln_codegen_convolves(n->op) && !node->lies_last;
-  for (int i = 0; i < n->output_count; i++) {
+  for (int i = 0; i < n->output_count && !node->of_weights; i++) {
     const kiln_tensor_detail *t = n->outputs[i]->type->detail;
     bool known = !t;
     for (int k = 0; k < rows->shape_count && !known; k++) known = same_sizes(rows->shapes[k], t);

@@ -233,6 +233,11 @@ static kiln_status *describe_dims(kiln_arena *arena, const kiln_graph *graph, ki
     else if (d->rank)
       memcpy(all + count, d->strides, sizeof *all * (size_t)d->rank);
     count += d->rank;
+    kiln_place place;
+    if (!kiln_codegen_place(graph, i, &place)) continue;
+    KILN_CHECK(count < KILN_GROUP_DIMS);
+    all[count] = kiln_dim_product(dims, all[count - d->rank + place.dim], place.begin);
+    count++;
   }
   out->dims = kiln_dim_program_create(arena, dims, all, count);
   KILN_CHECK(kiln_dim_program_room(out->dims) <= KILN_GROUP_DIMS);
@@ -274,6 +279,19 @@ static int operand_of(const kiln_graph *graph, int tensor) {
     number += kiln_type_has_dims(kiln_graph_input(graph, i)->type);
     if (number == tensor) return i;
   }
+}
+
+/* Of an output that is written in part; its first element where sizes are numbers. */
+static void describe_place(const kiln_graph *graph, int output, kiln_group_output *out) {
+  kiln_place place;
+  if (!kiln_codegen_place(graph, output, &place)) return;
+  out->is_part = true;
+  out->whole = -1;
+  out->donors = 0;
+  if (out->strides) out->begin = place.begin * out->strides[place.dim];
+  for (int i = 0; place.whole && out->whole < 0; i++)
+    if (kiln_graph_input(graph, i) == place.whole) out->whole = i;
+  if (out->whole >= 0 && out->whole < 32) out->donors = UINT32_C(1) << out->whole;
 }
 
 static kiln_status *describe_packs(const kiln_node *node, const kiln_graph *graph,
@@ -320,6 +338,7 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
     }
     if (i < KILN_KERNEL_DONORS && !info->is_heavy) /* which is written before all is read */
       outputs[i].donors = operands_of(graph, kernel->donors[i]);
+    describe_place(graph, i, &outputs[i]);
   }
   *out = (kiln_group){.name = info->name,
                       .device = &kiln_device_cpu, /* what codegen has a target for */

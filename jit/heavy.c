@@ -56,13 +56,33 @@ static const kiln_ir_value *bias_of(const kiln_node *n) {
   return bias && !kiln_ir_value_is_none(bias) ? bias : NULL;
 }
 
+/* What the group computes: its result, or the part of it that it writes. */
+static const kiln_ir_value *computed_by(const kiln_graph *body) {
+  kiln_place place;
+  return kiln_codegen_place(body, 0, &place) ? place.part : kiln_graph_output(body, 0);
+}
+static bool is_placed(const kiln_graph *body) {
+  return computed_by(body) != kiln_graph_output(body, 0);
+}
+
+/* With its sizes, and the strides that it has in the memory of the result. */
+static kiln_tensor_detail stored_by(const kiln_graph *body, int64_t *strides) {
+  kiln_tensor_detail d = *computed_by(body)->type->detail;
+  if (!is_placed(body)) return d;
+  kiln_tensor_detail_strides(kiln_graph_output(body, 0)->type->detail, strides);
+  d.strides = strides;
+  d.physical = KILN_PHYSICAL_STRIDED;
+  return d;
+}
+
 /* What both families ask for: x and a weight from outside, a result with the sizes of the group's
- * only one, and a bias that is a vector. */
+ * only one, and a bias that is a vector. What is written in part has numbers for sizes. */
 static const kiln_node *find_heavy(const kiln_graph *body) {
   const kiln_node *n = find_contraction(body);
   if (!n || kiln_graph_output_count(body) != 1) return NULL;
   const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
-  const kiln_ir_value *y = n->outputs[0], *out = kiln_graph_output(body, 0), *bias = bias_of(n);
+  const kiln_ir_value *y = n->outputs[0], *out = computed_by(body), *bias = bias_of(n);
+  if (is_placed(body) && !(is_complete(x) && is_complete(kiln_graph_output(body, 0)))) return NULL;
   const bool floats = is_floats(x) && is_complete(w) && is_floats(y) && is_floats(out);
   if (!floats || !same_sizes(y, out) || input_of(body, x) < 0 || input_of(body, w) < 0) return NULL;
   return !bias || (is_complete(bias) && bias->type->detail->rank == 1 && input_of(body, bias) >= 0)
@@ -106,7 +126,7 @@ static bool is_channels_last(const kiln_ir_value *v) {
 }
 
 /* Of images of any size the channels, outputs, taps and padding alone. */
-static kiln_winograd problem_of(const kiln_node *conv, const windows *of) {
+static kiln_winograd problem_of(const kiln_graph *body, const kiln_node *conv, const windows *of) {
   const kiln_tensor_detail *x = kiln_node_input(conv, 0)->type->detail;
   const kiln_tensor_detail *y = conv->outputs[0]->type->detail;
   kiln_winograd p = {.channels = x->sizes[1], .outputs = y->sizes[1], .planes = of->taps[0]};
@@ -115,6 +135,7 @@ static kiln_winograd problem_of(const kiln_node *conv, const windows *of) {
   if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0])) return p;
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, x->rank, x->sizes, in);
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, y->rank, y->sizes, out);
+  if (is_placed(body)) (void)stored_by(body, out);
   p.batch = y->sizes[0];
   p.in_batch = in[0];
   p.out_batch = out[0];
@@ -152,7 +173,8 @@ static kiln_winograd with_sizes(kiln_winograd p, bool is_volume) {
 }
 
 /* If image and result have channels last. */
-static bool choose_winograd(kiln_env *env, const kiln_node *n, kiln_group_heavy *out) {
+static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_node *n,
+                            kiln_group_heavy *out) {
   windows of;
   if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3)
     return false;
@@ -164,7 +186,7 @@ static bool choose_winograd(kiln_env *env, const kiln_node *n, kiln_group_heavy 
     out->pack.sizes[d] = is_missing ? 1 : weight->sizes[at];
     out->pack.strides[d] = is_missing ? 0 : weight->strides[at];
   }
-  out->winograd = problem_of(n, &of);
+  out->winograd = problem_of(body, n, &of);
   drop_planes(&out->winograd, &out->pack);
   const kiln_winograd problem = with_sizes(out->winograd, is_volume);
   const kiln_winograd_form form = kiln_winograd_choose(&problem, &out->machine);
@@ -212,7 +234,8 @@ static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
 static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_heavy *h) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
-  const kiln_tensor_detail *y = kiln_graph_output(body, 0)->type->detail;
+  int64_t strides[KILN_MAX_RANK];
+  const kiln_tensor_detail stored = stored_by(body, strides), *y = &stored;
   int in_order[KILN_MAX_RANK], out_order[KILN_MAX_RANK];
   int64_t out_rows;
   windows of;
@@ -263,7 +286,7 @@ static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_nod
   if (bias && bias->type->detail->strides[0] == 1 &&
       bias->type->detail->sizes[0] == out->blocked.outputs) {
     out->bias = input_of(body, bias);
-    out->alone = n->outputs[0] == kiln_graph_output(body, 0);
+    out->alone = n->outputs[0] == computed_by(body);
   }
   kiln_blocked problem = out->blocked;
   if (problem.rows == 0) problem.rows = SYMBOL_ROWS;
@@ -323,7 +346,9 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
     kiln_map_set_ptr(&copies, v, kiln_graph_add_input(rest, NULL, v->type));
   }
   const kiln_ir_value *sum = heavy->outputs[0], *b = h->bias < 0 ? bias_of(heavy) : NULL;
-  kiln_ir_value *given = kiln_graph_add_input(rest, NULL, kiln_graph_output(body, 0)->type);
+  int64_t strides[KILN_MAX_RANK];
+  const kiln_tensor_detail stored = stored_by(body, strides);
+  kiln_ir_value *given = kiln_graph_add_input(rest, NULL, kiln_type_tensor(rest->types, &stored));
   kiln_ir_value *bias = b ? kiln_map_find_ptr(&copies, b) : NULL;
   for (const kiln_node *n = body->top->first; n; n = n->next) {
     if (n == heavy) {
@@ -338,7 +363,8 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
       kiln_map_set_ptr(&copies, n->outputs[i], copy->outputs[i]);
     }
   }
-  kiln_ir_value *out = kiln_map_find_ptr(&copies, kiln_graph_output(body, 0));
+  kiln_ir_value *out = kiln_map_find_ptr(&copies, computed_by(body));
+  if (is_placed(body)) out->type = given->type;
   if (out == given) { /* nothing is left: a kernel that nobody calls */
     kiln_ir_value *rows =
         kiln_append_constant(rest->top, kiln_int(0), kiln_type_basic(KILN_TYPE_INT));
@@ -361,7 +387,7 @@ static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_
   kiln_status_destroy(status);
   if (status) return NULL;
   *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
-                            .alone = n->outputs[0] == kiln_graph_output(body, 0) && !bias_of(n),
+                            .alone = n->outputs[0] == computed_by(body) && !bias_of(n),
                             .x = input_of(body, kiln_node_input(n, 0)),
                             .weight = input_of(body, kiln_node_input(n, 1)),
                             .bias = -1,
@@ -372,16 +398,20 @@ static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_
 bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body) {
   kiln_group_heavy heavy;
   const kiln_node *n = begin(env, body, &heavy);
-  return n && choose_winograd(env, n, &heavy);
+  return n && choose_winograd(env, body, n, &heavy);
 }
 
 bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
                         kiln_group_heavy *out) {
   const kiln_node *n = begin(env, body, out);
   if (!n) return false;
+  const kiln_ir_value *result = kiln_graph_output(body, 0);
   const bool lies_last =
-      is_channels_last(kiln_node_input(n, 0)) && is_channels_last(kiln_graph_output(body, 0));
-  return (lies_last && choose_winograd(env, n, out)) || choose_blocked(env, body, n, weights, out);
+      is_channels_last(kiln_node_input(n, 0)) &&
+      (is_placed(body) ? kiln_physical_is_channels_last(result->type->detail->physical)
+                       : is_channels_last(result));
+  return (lies_last && choose_winograd(env, body, n, out)) ||
+         choose_blocked(env, body, n, weights, out);
 }
 
 bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {

@@ -16,6 +16,7 @@ static kiln_status *work_out(const kiln_group *group, const int64_t *symbols, in
     outputs[i] = group->outputs[i];
     outputs[i].sizes = dims + outputs[i].first;
     outputs[i].strides = outputs[i].sizes + outputs[i].rank;
+    if (outputs[i].is_part) outputs[i].begin = outputs[i].strides[outputs[i].rank];
   }
   return NULL;
 }
@@ -44,10 +45,27 @@ static kiln_tensor *take_donor(const kiln_frame *f, const kiln_group_output *out
   if ((t->storage->flags & KILN_STORAGE_READ_ONLY) || t->sides ||
       kiln_tensor_dtype(t) != out->dtype || kiln_tensor_rank(t) != out->rank ||
       memcmp(kiln_tensor_sizes(t), out->sizes, bytes) != 0 ||
-      memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0) {
+      memcmp(kiln_tensor_strides(t), out->strides, bytes) != 0 ||
+      (out->border && !kiln_border_is_around(t, out->border))) {
     return NULL;
   }
   return kiln_tensor_retain(t);
+}
+
+/* Memory for an output: its donor's, or new memory, with what stands around a part. */
+static kiln_status *take_output(kiln_call *call, const kiln_frame *f, const kiln_group_output *out,
+                                const kiln_operand *o, kiln_tensor **out_tensor) {
+  *out_tensor = take_donor(f, out, o);
+  if (*out_tensor) return NULL;
+  KILN_TRY(make_group_output(call, out, out_tensor));
+  if (!out->is_part || out->whole < 0) return NULL;
+  return kiln_tensor_copy(*out_tensor, kiln__frame_read(f, o[out->whole])->u.tensor);
+}
+
+/* Where the kernel's result begins in it. */
+static const void *begin_of(const kiln_group_output *out, const kiln_tensor *t) {
+  const char *data = kiln_tensor_data(t);
+  return out->is_part ? data + out->begin * (int64_t)kiln_tensor_item_size(t) : data;
 }
 
 /* Copies that are made for one call. */
@@ -287,10 +305,9 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
   }
   if (group->heavy) tensors++; /* the contraction's result: where the group's will be */
   for (int i = 0; i < group->output_count; i++) {
-    outs[i] = take_donor(f, &outputs[i], o);
-    if (!outs[i]) KILN_TRY(make_group_output(call, &outputs[i], &outs[i]));
-    if (group->heavy) data[group->heavy->given] = kiln_tensor_data(outs[i]);
-    data[tensors++] = kiln_tensor_data(outs[i]);
+    KILN_TRY(take_output(call, f, &outputs[i], o, &outs[i]));
+    if (group->heavy) data[group->heavy->given] = begin_of(&outputs[i], outs[i]);
+    data[tensors++] = begin_of(&outputs[i], outs[i]);
     none |= outs[i]->numel == 0;
   }
   uint32_t fault = none && group->interpreted; /* its loops would pass by no index */

@@ -117,6 +117,12 @@ typedef struct kiln_group_output {
   int border;      /* around it in memory (runtime/border.h); 0: there is none */
   uint32_t donors; /* operands in whose memory the kernel could write it, bits 1 << i */
   int donor;       /* the one that the plan chose, which is marked DONATE; or -1 */
+  /* Of a kernel that writes a part of it, of which channels 48 to 95 are one: the operand that has
+   * the rest (-1: nothing is written yet), whose memory it takes, or is copied; and the part's
+   * first element. With symbols that stands behind its strides in `dims`. */
+  bool is_part;
+  int whole;
+  int64_t begin;
 } kiln_group_output;
 /* An input that a kernel wants packed. */
 typedef struct kiln_group_pack {

@@ -146,7 +146,8 @@ kiln_kernel_pack kiln_loop_describe_copy(const kiln_loop_fn *fn, int input) {
                            .item_size = kiln_loop_size(b->dtype),
                            .rank = last,
                            .rounds = b->rounded,
-                           .as_it_lies = !b->rounded};
+                           .offset = c->from,
+                           .as_it_lies = !b->rounded && c->from == 0};
   int order[KILN_LOOP_MAX_RANK];
   (void)kiln_loop_dense_order(fn->dims, b, order);
   for (int d = 0; d < b->rank; d++)

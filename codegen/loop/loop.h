@@ -162,12 +162,14 @@ typedef struct kiln_loop_nest {
  *
  *   in b0: f32[3, 2] [2, 1] copy of [3, 2] [2, 1] flipped [1, 0]
  *
- * Zeros are numbers, and the copy is dense: its dimensions lie in some order. Where sizes are
- * symbols none is flipped. */
+ * A copy `from 5` is of what begins at the tensor's element 5. Zeros are numbers, and the copy is
+ * dense: its dimensions lie in some order. Where sizes are symbols it is of all, and none is
+ * flipped. */
 typedef struct kiln_loop_copy {
   kiln_dim sizes[KILN_LOOP_MAX_RANK], strides[KILN_LOOP_MAX_RANK]; /* of the input */
   kiln_dim before[KILN_LOOP_MAX_RANK];                             /* zeros */
   kiln_dim flipped[KILN_LOOP_MAX_RANK];                            /* 1: it is */
+  kiln_dim from;                                                   /* the first of its elements */
 } kiln_loop_copy;
 
 typedef struct kiln_loop_buffer {

@@ -106,6 +106,7 @@ static kiln_status *parse_copy(parser *p, int rank, kiln_loop_copy *copy) {
   if (count != rank) FAIL(p, "a copy of %d dimensions", count);
   KILN_TRY(parse_dims(p, &count, copy->strides));
   while (count == rank) {
+    if (kiln_cursor_accept(&p->c, "from")) return parse_int(p, &copy->from);
     kiln_dim *dims = kiln_cursor_accept(&p->c, "before")    ? copy->before
                      : kiln_cursor_accept(&p->c, "flipped") ? copy->flipped
                                                             : NULL;

@@ -138,6 +138,7 @@ static void print_copy(kiln_text *text, const kiln_loop_fn *fn, const kiln_loop_
     kiln_text_puts(text, lists[i].word);
     print_dims(text, fn->dims, b->rank, lists[i].dims);
   }
+  if (c->from) kiln_text_printf(text, " from %lld", (long long)c->from);
 }
 
 kiln_str kiln_loop_print(const kiln_loop_fn *fn, kiln_arena *arena) {

@@ -31,7 +31,7 @@ static int64_t tensor_step(const kiln_loop_buffer *b, int64_t step) {
   return there;
 }
 static int64_t tensor_offset(const kiln_loop_buffer *b, int64_t offset) {
-  int64_t there = tensor_step(b, offset);
+  int64_t there = tensor_step(b, offset) + (b->copy ? b->copy->from : 0);
   for (int d = 0; b->copy && d < b->rank; d++)
     if (b->copy->flipped[d]) there += (b->sizes[d] - 1) * b->copy->strides[d];
   return there;

@@ -52,6 +52,7 @@ static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *
   const kiln_loop_copy *c = b->copy;
   bool symbols = false;
   if (b->rank == 0) REFUSE("a copy of a number");
+  if (!kiln_dim_is_number(c->from) || c->from > KILN_DIM_MOST) REFUSE("a copy of no number");
   for (int d = 0; d < b->rank; d++)
     symbols |= !kiln_dim_is_number(c->sizes[d]) || !kiln_dim_is_number(c->strides[d]);
   for (int d = 0; d < b->rank; d++) {
@@ -60,7 +61,8 @@ static kiln_status *verify_copy(const kiln_loop_fn *fn, const kiln_loop_buffer *
       const bool known = k < 3 ? kiln_dim_is_known(dims[k]) : kiln_dim_is_number(dims[k]);
       if (!known || dims[k] > KILN_DIM_MOST) REFUSE("a copy of no number");
     }
-    if (c->sizes[d] == 0 || c->flipped[d] > !symbols) REFUSE("a copy of nothing");
+    if (c->sizes[d] == 0 || c->flipped[d] > !symbols || (c->from && symbols))
+      REFUSE("a copy of nothing");
     const kiln_sum size = kiln_sum_of(fn->dims, c->sizes[d]),
                    all = kiln_sum_of(fn->dims, b->sizes[d]);
     const kiln_sum end = kiln_sum_plus(size, kiln_sum_number(c->before[d]));

@@ -1,7 +1,8 @@
 /* conv_test.c: convolutions as loop IR: random ones of 1 to 3 dimensions, transposed ones too, with
- * and without what stands behind them, with channels last and not, on the evaluator and on LLVM for
- * every instruction set, against plain C. Elements are small integers, so that sums in any order
- * are the same. Seeds are fixed. */
+ * and without what stands behind them, with channels last and not, of channels that are cut out of
+ * an image, and as a part of another, on the evaluator and on LLVM for every instruction set,
+ * against plain C. Elements are small integers, so that sums in any order are the same. Seeds are
+ * fixed. */
 #include "lower_support.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/pack.h"
@@ -17,7 +18,8 @@ typedef struct conv {
   bool last[TENSORS]; /* its channels are */
   int rank[TENSORS];
   int64_t sizes[TENSORS][MOST + 2], strides[TENSORS][MOST + 2], numel[TENSORS];
-  bool symbols; /* s0, s1, ... for the image's sizes */
+  int64_t skip[TENSORS], around[TENSORS]; /* channels of the whole before it; and all beside it */
+  bool symbols;                           /* s0, s1, ... for the image's sizes */
   kiln_arena *arena;
   kiln_dims *dims;
   void *data[TENSORS];
@@ -79,12 +81,22 @@ static void set_sizes(conv *c, int t, int rank, const int64_t *sizes) {
   c->numel[t] = step;
 }
 
-/* Of what has batches: x, the residual and y, each by itself. */
+/* Of what has batches: x, the residual and y, each by itself. Windows of one channel go over an
+ * image's own or over some of a wider one; a result may be a part. */
 static void draw_layouts(conv *c) {
   for (int t = 0; t < TENSORS && !c->lone; t++) {
-    if (t == 1 || t == 2 || random_below(&c->seed, 2)) continue;
-    c->last[t] = true;
-    kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, c->rank[t], c->sizes[t], c->strides[t]);
+    const bool may_be_part = t == 0 ? c->channels == 1 && !c->transposed : t == 4;
+    int64_t whole[MOST + 2];
+    if (t == 1 || t == 2) continue;
+    if (may_be_part && !c->symbols && random_below(&c->seed, 3) == 0) {
+      c->skip[t] = draw(c, 0, 9);
+      c->around[t] = c->skip[t] + draw(c, c->skip[t] == 0, 9);
+    }
+    c->last[t] = random_below(&c->seed, 2) == 0;
+    memcpy(whole, c->sizes[t], sizeof whole);
+    whole[1] += c->around[t];
+    kiln_physical_strides(c->last[t] ? KILN_PHYSICAL_CHANNELS_LAST : KILN_PHYSICAL_STRIDED,
+                          c->rank[t], whole, c->strides[t]);
   }
 }
 
@@ -123,10 +135,12 @@ static bool draw_conv(conv *c) {
 
 /* Elements are counted as if channels were not last. */
 static double element(const conv *c, int t, int64_t at) {
-  if (c->last[t]) {
+  if (c->last[t] || c->around[t] > 0) {
     const int64_t channels = c->sizes[t][1], pixels = c->numel[t] / c->batch / channels;
-    const int64_t pixel = at % pixels, channel = at / pixels % channels;
-    at = (at / pixels / channels * pixels + pixel) * channels + channel;
+    const int64_t pixel = at % pixels, channel = at / pixels % channels + c->skip[t];
+    const int64_t image = at / pixels / channels, all = channels + c->around[t];
+    at = c->last[t] ? (image * pixels + pixel) * all + channel
+                    : (image * all + channel) * pixels + pixel;
   }
   return c->wide ? ((const double *)c->data[t])[at] : (double)((const float *)c->data[t])[at];
 }
@@ -214,17 +228,18 @@ static kiln_dim size_of(const conv *c, int t, int d) {
   return kiln_sum_dim(c->dims, kiln_sum_divided(c->dims, all, c->stride[axis]));
 }
 
-/* The group's own result lies as `t`, what is inside as nothing says. */
-static int put_type(const conv *c, int t, bool last, char *to, size_t room) {
+/* The group's own result lies as `t`, what is inside as nothing says. `around`: channels that there
+ * are more. */
+static int put_type(const conv *c, int t, bool last, int64_t around, char *to, size_t room) {
   kiln_text text = kiln_text_in(c->arena);
   kiln_dim strides[MOST + 2], step = 1;
   kiln_text_puts(&text, c->wide ? "Double(" : "Float(");
   for (int d = c->rank[t] - 1; d >= 0; d--) {
     strides[d] = step;
-    step = kiln_dim_product(c->dims, step, size_of(c, t, d));
+    step = kiln_dim_product(c->dims, step, size_of(c, t, d) + (d == 1 ? around : 0));
   }
   for (int d = 0; d < c->rank[t]; d++) {
-    kiln_dim_print(&text, c->dims, size_of(c, t, d));
+    kiln_dim_print(&text, c->dims, size_of(c, t, d) + (d == 1 ? around : 0));
     kiln_text_puts(&text, ", ");
   }
   for (int d = 0; d < c->rank[t]; d++) {
@@ -242,7 +257,16 @@ static int put_list(const conv *c, const char *name, const int64_t *list, char *
 }
 
 #define PUT(...) n += snprintf(to + n, room - (size_t)n, __VA_ARGS__)
-#define PUT_TYPE(t, last) n += put_type(c, t, last, to + n, room - (size_t)n)
+#define PUT_TYPE(t, last) n += put_type(c, t, last, 0, to + n, room - (size_t)n)
+#define PUT_WHOLE(t, last) n += put_type(c, t, last, c->around[t], to + n, room - (size_t)n)
+/* Where the part of a whole begins and ends. */
+static void put_ints(const conv *c, int t, char *to, size_t room, int *count) {
+  int n = *count;
+  PUT("  %%begin%d : int = prim::Constant[value=%lld]()\n", t, (long long)c->skip[t]);
+  PUT("  %%end%d : int = prim::Constant[value=%lld]()\n", t,
+      (long long)(c->skip[t] + c->sizes[t][1]));
+  *count = n;
+}
 static void put_graph(conv *c, char *to, size_t room) {
   static const char *const names[TENSORS] = {"x", "w", "b", "r", "y"};
   const bool general = random_below(&c->seed, 3) == 0;
@@ -250,8 +274,8 @@ static void put_graph(conv *c, char *to, size_t room) {
   PUT("graph(");
   for (int t = 0; t < 4; t++) {
     if ((t == 2 && !c->bias) || (t == 3 && !c->residual)) continue;
-    PUT("%s%%%s : ", t ? ", " : "", names[t]);
-    PUT_TYPE(t, c->last[t]);
+    PUT("%s%%%s : ", t ? ", " : "", t == 0 && c->around[0] ? "whole" : names[t]);
+    PUT_WHOLE(t, c->last[t]);
   }
   PUT("):\n  %%none : NoneType = prim::Constant()\n  %%one : int = prim::Constant[value=1]()\n"
       "  %%groups : int = prim::Constant[value=%lld]()\n  %%t : bool = "
@@ -261,6 +285,12 @@ static void put_graph(conv *c, char *to, size_t room) {
   n += put_list(c, "pad", c->pad, to + n, room - (size_t)n);
   n += put_list(c, "dilation", c->dilation, to + n, room - (size_t)n);
   n += put_list(c, "more", c->more, to + n, room - (size_t)n);
+  if (c->around[0]) {
+    put_ints(c, 0, to, room, &n);
+    PUT("  %%x : ");
+    PUT_TYPE(0, false);
+    PUT(" = aten::slice(%%whole, %%one, %%begin0, %%end0, %%one)\n");
+  }
   PUT("  %%c : ");
   PUT_TYPE(4, c->last[4] && !c->residual && !c->relu);
   if (general) {
@@ -286,16 +316,33 @@ static void put_graph(conv *c, char *to, size_t room) {
     PUT(" = aten::relu(%%%s)\n", last);
     last = "z";
   }
+  if (c->around[4]) {
+    put_ints(c, 4, to, room, &n);
+    PUT("  %%sizes : int[] = prim::Constant[value=[");
+    for (int d = 0; d < c->rank[4]; d++)
+      PUT("%s%lld", d ? ", " : "", (long long)(c->sizes[4][d] + (d == 1 ? c->around[4] : 0)));
+    PUT("]]()\n  %%e : ");
+    PUT_WHOLE(4, c->last[4]);
+    PUT(" = aten::new_empty(%%%s, %%sizes, %%none, %%none, %%none, %%none)\n  %%o : ", last);
+    PUT_WHOLE(4, c->last[4]);
+    PUT(" = aten::slice_scatter(%%e, %%%s, %%one, %%begin4, %%end4, %%one)\n", last);
+    last = "o";
+  }
   PUT("  return (%%%s)\n", last);
 }
 
 /* -- Running -- */
 
+static int64_t all_of(const conv *c, int t) {
+  return c->around[t] ? c->numel[t] / c->sizes[t][1] * (c->sizes[t][1] + c->around[t])
+                      : c->numel[t];
+}
+
 static void fill(conv *c) {
   const size_t item = c->wide ? 8 : 4;
   for (int t = 0; t < TENSORS; t++) {
-    c->data[t] = aligned_alloc(64, ((size_t)c->numel[t] * item + 63) / 64 * 64);
-    for (int64_t i = 0; i < c->numel[t]; i++) {
+    c->data[t] = aligned_alloc(64, ((size_t)all_of(c, t) * item + 63) / 64 * 64);
+    for (int64_t i = 0; i < all_of(c, t); i++) {
       const int value = random_below(&c->seed, 9) - 4;
       if (c->wide) ((double *)c->data[t])[i] = value;
       if (!c->wide) ((float *)c->data[t])[i] = (float)value;
@@ -304,8 +351,21 @@ static void fill(conv *c) {
   c->wanted = calloc((size_t)c->numel[4], sizeof *c->wanted);
 }
 
+/* What stands beside the part is as it was. */
+static void check_around(const conv *c) {
+  const size_t item = c->wide ? 8 : 4;
+  const unsigned char *data = c->data[4];
+  const int64_t all = c->around[4] + c->sizes[4][1], step = c->strides[4][1];
+  for (int64_t i = 0; c->around[4] && i < all_of(c, 4); i++) {
+    const int64_t channel = i / step % all - c->skip[4];
+    if (channel >= 0 && channel < c->sizes[4][1]) continue;
+    for (size_t b = 0; b < item; b++) assert_int_equal(data[(size_t)i * item + b], 0x7f);
+  }
+}
+
 /* In boxes that are cut anywhere. */
 static void run_code(conv *c, const kiln_compiled *code) {
+  const size_t item = c->wide ? 8 : 4;
   void *data[TENSORS], *copies[TENSORS] = {0};
   int tensors[TENSORS], count = 0;
   for (int t = 0; t < TENSORS; t++) {
@@ -313,12 +373,14 @@ static void run_code(conv *c, const kiln_compiled *code) {
     tensors[count] = t;
     data[count++] = c->data[t];
   }
+  if (c->around[4]) /* the caller tells where the part begins */
+    data[count - 1] = (char *)c->data[4] + (size_t)(c->skip[4] * c->strides[4][1]) * item;
   assert_true(code->info.pack_count <= TENSORS);
   for (int i = 0; i < code->info.pack_count; i++) {
     const int input = code->info.packs[i].input;
     const int t = tensors[input];
     const kiln_kernel_pack pack =
-        kiln_pack_of(&code->info.packs[i], c->numel[t], c->sizes[t], c->strides[t]);
+        kiln_pack_of(&code->info.packs[i], all_of(c, t), c->sizes[t], c->strides[t]);
     size_t bytes;
     assert_true(kiln_pack_bytes(&pack, &bytes));
     copies[i] = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -331,7 +393,7 @@ static void run_code(conv *c, const kiln_compiled *code) {
   void *scratch = aligned_alloc(64, work.scratch_bytes / 64 * 64 + 64);
   const kiln_kernel_args args = {
       .data = data, .scratch = scratch, .closure = code->closure, .symbols = c->in};
-  memset(c->data[4], 0x7f, (size_t)c->numel[4] * (c->wide ? 8 : 4));
+  memset(c->data[4], 0x7f, (size_t)all_of(c, 4) * item);
   kiln_kernel_box box = work.grid;
   const int axis = random_below(&c->seed, KILN_KERNEL_AXES);
   for (int64_t at = 0, end = work.grid.end[axis]; at < end;) {
@@ -339,6 +401,7 @@ static void run_code(conv *c, const kiln_compiled *code) {
     at = box.end[axis] = at + 1 + random_below(&c->seed, (int)(end - at));
     code->fn(&args, &box);
   }
+  check_around(c);
   free(scratch);
   for (int i = 0; i < TENSORS; i++) free(copies[i]);
 }
@@ -363,7 +426,7 @@ static kiln_status *compile_body(trial *t) {
 /* Gives whether it was one of symbols. */
 static bool run_seed(uint64_t seed) {
   char source[8192];
-  conv c = {.seed = seed * UINT64_C(0x9e3779b97f4a7c15)};
+  conv c = {.seed = seed * UINT64_C(0x9e3779b97f4a7c15), .symbols = seed / 8 % 2};
   if (!draw_conv(&c)) return false;
   fill(&c);
   const uint64_t before = c.seed;
@@ -371,7 +434,7 @@ static bool run_seed(uint64_t seed) {
   fixture_open(&f);
   c.arena = f.arena;
   c.dims = kiln_dims_create(f.arena);
-  c.symbols = seed / 8 % 2 && can_be_symbols(&c);
+  c.symbols &= can_be_symbols(&c);
   put_graph(&c, source, sizeof source);
   trial t = {.backend = KILN_BACKEND_LLVM};
   kiln_status *refused = open_graph(&t.t, source);
@@ -431,6 +494,8 @@ static void test_wrong_copies(void **unused) {
       {"in b0: f32[s0 + s1] [1] copy of [s0] [1]", "not contiguous"},
       {"in b0: f32[s0 + 1] [1] copy of [s0] [1] before [1] flipped [1]", "of nothing"},
       {"in b0: f32[6] [1] copy of [4] [1] before [s0]", "no number"},
+      {"in b0: f32[4] [1] copy of [4] [1] from -1", "no number"},
+      {"in b0: f32[s0] [1] copy of [s0] [1] from 2", "of nothing"},
       {"in b0: f32[s0, 4] [4, 1] copy of [s0, 4] [4, 1] flipped [0, 1]", "of nothing"},
       {"in b0: f32[6] [1] copy of [4, 1] [1, 1]", "a copy of 2 dimensions"},
       {"in b0: f32[6] [1] copy of [4] [1] before [1, 1]", "2 numbers for a copy"},

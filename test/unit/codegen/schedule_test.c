@@ -108,12 +108,13 @@ static void test_copies(void **unused) {
   fixture_open(&f);
   assert_error(pack_copy(&f, zeros, &job), KILN_INVALID_ARGUMENT, "b1 is packed, but a copy");
   assert_error(pack_copy(&f, two, &job), KILN_INVALID_ARGUMENT, "b1 is packed, but a copy");
-  assert_ok(pack_copy(&f, "f32[6, 16] [16, 1] copy of [6, 16] [1, 6] flipped [1, 0]", &job));
+  static const char turned[] = "f32[6, 16] [16, 1] copy of [6, 16] [1, 6] flipped [1, 0] from 4";
+  assert_ok(pack_copy(&f, turned, &job));
   const kiln_scheduled made = kiln_schedule_apply(job.fn, &job.schedule, f.arena);
-  float from[6 * 16], to[6 * 16 + KILN_KERNEL_PACK_BEHIND / sizeof(float)];
-  for (int i = 0; i < 6 * 16; i++) from[i] = (float)i;
+  float from[4 + 6 * 16], to[6 * 16 + KILN_KERNEL_PACK_BEHIND / sizeof(float)];
+  for (int i = 0; i < 4 + 6 * 16; i++) from[i] = (float)i;
   kiln_pack_copy(&made.packs[0], from, to);
-  for (int i = 0; i < 6 * 16; i++) assert_true(to[i] == (float)(5 - i / 16 + 6 * (i % 16)));
+  for (int i = 0; i < 6 * 16; i++) assert_true(to[i] == (float)(4 + 5 - i / 16 + 6 * (i % 16)));
   fixture_close(&f);
 }
 
