@@ -135,6 +135,7 @@ bool kiln_node_is_whole(const kiln_node *node);
 /* -- Passes that need no profile (ir/pass/<name>.c) -- */
 
 kiln_status *kiln_pass_flatten_raises(kiln_pass *pass);
+kiln_status *kiln_pass_sink_text(kiln_pass *pass);
 kiln_status *kiln_pass_inline(kiln_pass *pass);
 kiln_status *kiln_pass_unwrap_numbers(kiln_pass *pass);
 kiln_status *kiln_pass_trace_numbers(kiln_pass *pass);
