@@ -213,7 +213,7 @@ static kiln_ir_value *insert_map(kiln_pass *pass, kiln_node *n, int joined, kiln
 }
 
 static bool raise_map(kiln_pass *pass, kiln_node *n) {
-  parts p;
+  parts p = {0};
   int joined = 0;
   if (!is_map(n)) return false;
   while (joined < n->input_count && !find_join(kiln_node_input(n, joined), n, &p)) joined++;

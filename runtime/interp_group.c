@@ -210,7 +210,7 @@ static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *
   rest_run run = {.group = group, .args = args, .work = group->work};
   const kiln_kernel_pack *pack = &h->pack;
   kiln_kernel_pack other; /* of another form */
-  kiln_winograd windows;
+  kiln_winograd windows = {0};
   int form = pack->form;
   const void *u;
   void *own;
