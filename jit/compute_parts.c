@@ -94,25 +94,24 @@ static bool takes_parts(const kiln_use *use, int count) {
          kiln_ir_value_const_int(kiln_node_input(use->user, 1), &at) && at >= -count && at < count;
 }
 
-static bool open_split(kiln_pass *pass, kiln_node *n) {
-  parts p;
-  if (!find_split(pass, n, &p)) return false;
+static bool open_split(kiln_pass *pass, kiln_node *n, parts *p) {
+  if (!find_split(pass, n, p)) return false;
   const kiln_ir_value *list = n->outputs[0];
   for (const kiln_use *use = list->uses; use; use = use->next)
-    if (!takes_parts(use, p.count)) return false;
+    if (!takes_parts(use, p->count)) return false;
   while (list->uses) {
     kiln_node *user = list->uses->user;
     int64_t first = 0;
     if (kiln_node_is(user, KILN_OP___getitem___t)) {
       (void)kiln_ir_value_const_int(kiln_node_input(user, 1), &first);
-      if (first < 0) first += p.count;
+      if (first < 0) first += p->count;
     }
     for (int i = 0; i < user->output_count; i++) {
       kiln_ir_value *old = user->outputs[i];
       const int64_t part = first + i;
       if (!old->uses) continue;
-      kiln_ir_value *made = insert_slice(n, kiln_node_input(n, 0), p.dim,
-                                         part ? p.ends[part - 1] : 0, p.ends[part], old->type);
+      kiln_ir_value *made = insert_slice(n, kiln_node_input(n, 0), p->dim,
+                                         part ? p->ends[part - 1] : 0, p->ends[part], old->type);
       if (old->name.len > 0) kiln_ir_value_set_name(made, old->name);
       kiln_ir_value_replace_uses(old, made);
     }
@@ -212,11 +211,10 @@ static kiln_ir_value *insert_map(kiln_pass *pass, kiln_node *n, int joined, kiln
   return copy->outputs[0];
 }
 
-static bool raise_map(kiln_pass *pass, kiln_node *n) {
-  parts p = {0};
+static bool raise_map(kiln_pass *pass, kiln_node *n, parts *p) {
   int joined = 0;
   if (!is_map(n)) return false;
-  while (joined < n->input_count && !find_join(kiln_node_input(n, joined), n, &p)) joined++;
+  while (joined < n->input_count && !find_join(kiln_node_input(n, joined), n, p)) joined++;
   if (joined == n->input_count || (joined > 0 && is_norm(n))) return false;
   kiln_ir_value *image = kiln_node_input(n, joined), *result = n->outputs[0];
   if (result->type != image->type || kiln_alias_has_writers(kiln_pass_alias(pass), image) ||
@@ -227,10 +225,10 @@ static bool raise_map(kiln_pass *pass, kiln_node *n) {
     if (i != joined && channels_of(kiln_node_input(n, i), n, d->rank, d->sizes[1]) == -2)
       return false;
   kiln_node *cat = image->node, *list = kiln_node_input(cat, 0)->node;
-  for (int i = 0; i < p.count; i++)
+  for (int i = 0; i < p->count; i++)
     kiln_node_set_input(
         list, i,
-        insert_map(pass, n, joined, kiln_node_input(list, i), i ? p.ends[i - 1] : 0, p.ends[i]));
+        insert_map(pass, n, joined, kiln_node_input(list, i), i ? p->ends[i - 1] : 0, p->ends[i]));
   kiln_ir_value_replace_uses(result, image);
   kiln_node_detach(list);
   kiln_node_insert_before(list, n);
@@ -242,21 +240,21 @@ static bool raise_map(kiln_pass *pass, kiln_node *n) {
 
 /* -- The pass -- */
 
-static void visit_block(kiln_pass *pass, kiln_block *block) {
+static void visit_block(kiln_pass *pass, kiln_block *block, parts *p) {
   for (kiln_node *n = block->last, *before; n; n = before) { /* what reads a list goes with it */
-    for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+    for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], p);
     before = n->prev;
-    pass->changed |= open_split(pass, n);
+    pass->changed |= open_split(pass, n, p);
   }
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
-    pass->changed |= raise_map(pass, n);
+    pass->changed |= raise_map(pass, n, p);
   }
 }
 
 kiln_status *kiln_pass_compute_parts(kiln_pass *pass) {
   if (pass->env->flags.compat == KILN_COMPAT_TORCH) return NULL;
-  visit_block(pass, pass->graph->top);
+  visit_block(pass, pass->graph->top, KILN_NEW(pass->scratch, parts));
   if (pass->changed) kiln_pass_forget_alias(pass);
   return NULL;
 }

@@ -235,23 +235,23 @@ static void place(const joined *j) {
 
 /* -- The pass -- */
 
-static void visit(kiln_pass *pass, kiln_block *block) {
+static void visit(kiln_pass *pass, kiln_block *block, joined *j) {
   uint32_t at = 0;
   for (kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
+    for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b], j);
     n->mark = ++at;
   }
   if (!kiln_guards_is_hit(block)) return;
   for (kiln_node *n = block->first, *next; n; n = next) {
-    joined j;
     next = n->next;
-    if (!kiln_node_is_group(n) || !find_joined(pass, n, &j)) continue;
-    place(&j);
+    if (!kiln_node_is_group(n) || !find_joined(pass, n, j)) continue;
+    place(j);
     pass->changed = true;
   }
 }
 
 kiln_status *kiln_pass_place_parts(kiln_pass *pass) {
-  if (pass->env->flags.compat != KILN_COMPAT_TORCH) visit(pass, pass->graph->top);
+  if (pass->env->flags.compat != KILN_COMPAT_TORCH)
+    visit(pass, pass->graph->top, KILN_NEW(pass->scratch, joined));
   return NULL;
 }
