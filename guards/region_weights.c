@@ -26,7 +26,6 @@ typedef struct makers {
   const kiln_node *since;
   kiln_node_vec nodes; /* that were met */
   kiln_map met;
-  bool computes; /* some is no view */
 } makers;
 
 /* Whether weights and constants alone lead to it. */
@@ -37,8 +36,6 @@ static bool find_makers(makers *m, kiln_ir_value *v) {
     return false;
   kiln_map_set_ptr(&m->met, n, n);
   kiln_vec_push(m->pass->scratch, &m->nodes, n);
-  const bool is_list = kiln_node_is(n, KILN_OP_prim_ListConstruct);
-  m->computes |= !is_list && n->op->cost != KILN_COST_view;
   for (int i = 0; i < n->input_count; i++)
     if (!find_makers(m, kiln_node_input(n, i))) return false;
   return n->input_count > 0;
@@ -75,7 +72,7 @@ kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kil
     kiln_ir_value *v = kiln_node_input(group, i);
     makers m = {.pass = pass, .block = group->block, .since = since};
     m.met = kiln_map_in(pass->scratch);
-    if (!kiln_type_is_tensor(v->type) || !find_makers(&m, v) || !m.computes) continue;
+    if (!kiln_type_is_tensor(v->type) || !find_makers(&m, v) || m.nodes.count == 0) continue;
     originals[i] = v;
     kiln_node_set_input(group, i, copy_of(&m, claims, &copies, v, group, out_copies));
   }

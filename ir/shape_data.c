@@ -61,6 +61,23 @@ bool kiln__shape_factory(kiln_shape_query *q) {
   return give_new(q, 0, kiln__shape_dtype(q, dtype));
 }
 
+/* A number as a tensor of no dimensions: of a Python number, and as torch.tensor(2.0) has it, which
+ * is of the default dtype. */
+static bool give_number(kiln_shape_query *q, kiln_dtype kind) {
+  if (kind == KILN_DTYPE_NONE) return false;
+  q->outs[0].device = KILN_DEVICE_CPU;
+  return give_sizes(q, kind, 0, NULL);
+}
+bool kiln__shape_number(kiln_shape_query *q) {
+  return give_number(q, kiln_ir_number_kind(q->types[0], q->constants[0]));
+}
+bool kiln__shape_tensor_number(kiln_shape_query *q) {
+  kiln_dtype kind = kiln_ir_number_kind(q->types[0], q->constants[0]);
+  if (kind == KILN_DTYPE_F64) kind = KILN_DTYPE_F32;
+  if (kind == KILN_DTYPE_C128) kind = KILN_DTYPE_C64;
+  return give_number(q, kiln__shape_dtype(q, kind));
+}
+
 /* eye(n), eye(n, m). */
 bool kiln__shape_eye(kiln_shape_query *q) {
   const int columns = kiln__shape_find(q, "m") < 0 ? 0 : 1;
