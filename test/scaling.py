@@ -721,27 +721,6 @@ def grown_list(n):
             ''.join(part.format(i=i) for i in range(n)) + '  return (%l)\n')
 
 
-def joined_images(n):
-    """Splits, convolutions of the parts, joins, and what stands behind them, one behind the other."""
-    head = ('graph(%x0 : {F}, %v : {W}, %w : {W}):\n  %one : int = prim::Constant[value=1]()\n'
-            '  %four : int = prim::Constant[value=4]()\n  %none : NoneType = prim::Constant()\n'
-            '  %no : int[] = prim::Constant[value=[0, 0]]()\n  %ones : int[] = prim::Constant[value=[1, 1]]()\n')
-    part = ('  %l{i} : Tensor[] = aten::split(%x{i}, %four, %one)\n'
-            '  %a{i} : {H}, %b{i} : {H} = prim::ListUnpack(%l{i})\n'
-            '  %c{i} : {H} = aten::conv2d(%a{i}, %v, %none, %ones, %no, %ones, %one)\n'
-            '  %d{i} : {H} = aten::conv2d(%b{i}, %w, %none, %ones, %no, %ones, %one)\n'
-            '  %j{i} : Tensor[] = prim::ListConstruct(%c{i}, %d{i})\n'
-            '  %e{i} : {F} = aten::cat(%j{i}, %one)\n  %f{i} : {F} = aten::tanh(%e{i})\n'
-            '  %x{n} : {F} = aten::sigmoid(%f{i})\n')
-    types = {'F': 'Float(1, 8, 16, 16, strides=[2048, 256, 16, 1], requires_grad=0, device=cpu)',
-             'H': 'Float(1, 4, 16, 16, strides=[1024, 256, 16, 1], requires_grad=0, device=cpu)',
-             'W': 'Float(4, 4, 1, 1, strides=[4, 1, 1, 1], requires_grad=0, device=cpu)'}
-    return (head.format(**types) + ''.join(part.format(i=i, n=i + 1, **types) for i in range(n)) +
-            '  return (%%x%d)\n' % n)
-
-
-GROWTH['passes: joined images'] = (
-    lambda n: passes(joined_images(n), 'compute_parts,fuse_groups,guard_regions,sink_views,assign_layouts,place_parts'), 150)
 GROWTH['passes: a list that grows'] = (lambda n: passes(grown_list(n), 'simple'), 2000)
 
 
