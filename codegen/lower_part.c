@@ -144,10 +144,6 @@ static bool part_fits(kiln__lowering *l, const kiln_node *node, int rank, int di
 
 /* -- Parts that are written where they are -- */
 
-static bool is_input(const kiln_graph *graph, const kiln_ir_value *v) {
-  return v->node == graph->top->param;
-}
-
 static bool same_dims(const kiln_tensor_detail *a, const kiln_tensor_detail *b, int but) {
   bool same = a->rank == b->rank && a->dtype == b->dtype;
   for (int d = 0; same && d < a->rank; d++) same = d == but || a->sizes[d] == b->sizes[d];
@@ -167,7 +163,7 @@ bool kiln_codegen_place(const kiln_graph *graph, int output, kiln_place *out) {
   if (!kiln_node_is(n, KILN_OP_slice_scatter) || result->use_count != 1) return false;
   const kiln_ir_value *whole = kiln_node_input(n, 0), *part = kiln_node_input(n, 1);
   const bool is_new = kiln_node_is(whole->node, KILN_OP_new_empty);
-  if (whole->use_count != 1 || !(is_new || is_input(graph, whole)) ||
+  if (whole->use_count != 1 || !(is_new || whole->node == graph->top->param) ||
       !kiln_type_has_dims(result->type) || !kiln_type_has_dims(whole->type) ||
       !kiln_type_has_dims(part->type))
     return false;

@@ -456,8 +456,7 @@ static void add_group(kiln_compile_job *j, const kiln_graph *graph, kiln_node *n
   info->site = &j->ex->callable;
   info->depth = (uint32_t)j->depth;
   info->graph = graph;
-  for (int i = 0; i < node->input_count && i < 64; i++)
-    info->weights |= (uint64_t)kiln_ir_value_is_weight(kiln_node_input(node, i)) << i;
+  info->weights = kiln__heavy_weights(node);
   info->where = kiln_arena_str(j->arena, kiln_node_str(node, KILN_ATTR_WHERE)).data;
   const kiln_attr *now = kiln_node_attr(node, KILN_ATTR_NOW);
   info->symbols = now ? now->u.pointer : NULL;

@@ -286,12 +286,9 @@ static void describe_place(const kiln_graph *graph, int output, kiln_group_outpu
   kiln_place place;
   if (!kiln_codegen_place(graph, output, &place)) return;
   out->is_part = true;
-  out->whole = -1;
-  out->donors = 0;
+  out->whole = place.whole ? place.whole->index : -1;
   if (out->strides) out->begin = place.begin * out->strides[place.dim];
-  for (int i = 0; place.whole && out->whole < 0; i++)
-    if (kiln_graph_input(graph, i) == place.whole) out->whole = i;
-  if (out->whole >= 0 && out->whole < 32) out->donors = UINT32_C(1) << out->whole;
+  out->donors = out->whole >= 0 && out->whole < 32 ? UINT32_C(1) << out->whole : 0;
 }
 
 static kiln_status *describe_packs(const kiln_node *node, const kiln_graph *graph,

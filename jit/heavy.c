@@ -135,7 +135,7 @@ static kiln_winograd problem_of(const kiln_graph *body, const kiln_node *conv, c
   if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0])) return p;
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, x->rank, x->sizes, in);
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, y->rank, y->sizes, out);
-  if (is_placed(body)) (void)stored_by(body, out);
+  if (is_placed(body)) kiln_tensor_detail_strides(kiln_graph_output(body, 0)->type->detail, out);
   p.batch = y->sizes[0];
   p.in_batch = in[0];
   p.out_batch = out[0];
@@ -399,6 +399,13 @@ bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body) {
   kiln_group_heavy heavy;
   const kiln_node *n = begin(env, body, &heavy);
   return n && choose_winograd(env, body, n, &heavy);
+}
+
+uint64_t kiln__heavy_weights(const kiln_node *group) {
+  uint64_t weights = 0;
+  for (int i = 0; i < group->input_count && i < 64; i++)
+    weights |= (uint64_t)kiln_ir_value_is_weight(kiln_node_input(group, i)) << i;
+  return weights;
 }
 
 bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,

@@ -5,8 +5,9 @@
 #include "codegen/codegen.h"
 #include "runtime/plan.h"
 
-/* Whether the group's contraction runs so, and how. `weights`: which inputs nobody writes, a bit
- * each. */
+/* Which inputs of the group nobody writes, a bit each of the first 64. */
+uint64_t kiln__heavy_weights(const kiln_node *group);
+/* Whether the group's contraction runs so, and how; `weights` as above. */
 bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
                         kiln_group_heavy *out);
 /* Whether its contraction would run by Winograd's kernels if its image and its result had channels

@@ -50,13 +50,6 @@ static const kiln_node *find_cat(const kiln_node *group) {
   return joins ? cat : NULL;
 }
 
-static uint64_t weights_of(const kiln_node *group) {
-  uint64_t weights = 0;
-  for (int i = 0; i < group->input_count && i < 64; i++)
-    if (kiln_ir_value_is_weight(kiln_node_input(group, i))) weights |= UINT64_C(1) << i;
-  return weights;
-}
-
 /* But for zeros around. */
 static bool lies_alike(const kiln_type *a, const kiln_type *b) {
   const int x = a->detail->physical, y = b->detail->physical;
@@ -88,7 +81,7 @@ static bool may_place(const kiln_pass *pass, const kiln_block *block, const kiln
   const kiln_ir_value *own = kiln_graph_output(body, v->index);
   return own->node != body->top->param && !kiln_codegen_place(body, v->index, &place) &&
          kiln_graph_input_count(body) + kiln_graph_output_count(body) < KILN_GROUP_MAX_VALUES &&
-         (!kiln__heavy_choose(pass->env, body, weights_of(group), &heavy) ||
+         (!kiln__heavy_choose(pass->env, body, kiln__heavy_weights(group), &heavy) ||
           may_place_heavy(body, &heavy, whole));
 }
 

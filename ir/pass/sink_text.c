@@ -57,12 +57,8 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
     previous = n->prev;
     kiln_block *side = makes_scalars(n) ? only_side(n) : NULL;
     if (!side) continue;
-    kiln_node *first = side->first;
     kiln_node_detach(n);
-    if (first)
-      kiln_node_insert_before(n, first);
-    else
-      kiln_node_append(side, n);
+    kiln_node_prepend(side, n);
     pass->changed = true;
   }
   for (kiln_node *n = block->first; n; n = n->next)
