@@ -236,9 +236,16 @@ static bool read_conv(kiln__lowering *l, const kiln_node *node, conv_args at, co
 
 /* -- Copies -- */
 
+/* By its layout, or as PyTorch has it: x.transpose(1, 2) of tokens. */
+static bool lies_channels_last(kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
+  if (kiln_physical_is_channels_last(x->type->detail->physical)) return true;
+  const kiln__lower_sizes s = kiln__lower_sizes_of(l, x);
+  return !c->lone && s.sizes[1] > 1 && s.strides[1] == 1;
+}
+
 /* What the group makes itself, a view, is read where it lies. */
-static bool reads_channels_last(const kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
-  return kiln_physical_is_channels_last(x->type->detail->physical) ||
+static bool reads_channels_last(kiln__lowering *l, const kiln_ir_value *x, const conv *c) {
+  return lies_channels_last(l, x, c) ||
          (l->channels_last && !c->lone && kiln_map_find_ptr(&l->buffers, x));
 }
 
@@ -279,7 +286,7 @@ static bool copy_image(kiln__lowering *l, const kiln_ir_value *x, conv *c, int *
   kiln_loop_copy copy = {.sizes = {0}};
   int64_t sizes[KILN_LOOP_MAX_RANK];
   const bool last = reads_channels_last(l, x, c);
-  bool any = last && !kiln_physical_is_channels_last(x->type->detail->physical);
+  bool any = last && !lies_channels_last(l, x, c);
   *out_buffer = -1;
   for (int d = 0; d < first; d++) sizes[d] = from.sizes[d];
   if (c->is_cut && !border) {

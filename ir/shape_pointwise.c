@@ -320,6 +320,16 @@ bool kiln__shape_promote_float(kiln_shape_query *q) {
   return finish(q, 2, to_float(promoted(q, 0, 2)));
 }
 
+/* v * (g / |v|): its strides are those of v where all lie row by row, else of what lies between. */
+bool kiln__shape_weight_norm(kiln_shape_query *q) {
+  if (!kiln__shape_promote_float(q)) return false;
+  for (int i = 0; i < 2; i++) {
+    const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
+    if (!kiln__shape_is_row_major(q, t)) q->outs[0].has_strides = false;
+  }
+  return true;
+}
+
 bool kiln__shape_bool_result(kiln_shape_query *q) { return finish(q, 2, KILN_DTYPE_BOOL); }
 
 /* isnan and its like: of integers the answer may be a new plain tensor, whatever their layout. */

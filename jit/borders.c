@@ -23,7 +23,7 @@ static int border_wanted(const kiln_node *n, kiln_arena *scratch) {
   if (groups == 0) return 0;
   const kiln_type *w = kiln_node_input(n, 1)->type;
   if (!kiln_type_is_tensor(w) || !kiln_type_is_complete_tensor(w) ||
-      !kiln_has_channels_last(w->detail->rank) || w->detail->sizes[1] != 1 ||
+      !kiln_may_lie_channels_last(w->detail->rank) || w->detail->sizes[1] != 1 ||
       groups != w->detail->sizes[0])
     return 0;
   int64_t before[3] = {0}, after[3] = {0}, most = 0;
@@ -70,7 +70,7 @@ static int border_in(const kiln_use *use, kiln_arena *scratch) {
 /* The widest that groups which read the value want; 0: none. */
 static int border_of(const kiln_ir_value *v, const kiln_block *block, kiln_arena *scratch) {
   const kiln_tensor_detail *d = v->type->detail;
-  if (!kiln_has_channels_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
+  if (!kiln_may_lie_channels_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
       !kiln_type_has_dims(v->type) ||
       (kiln_dim_is_number(d->sizes[d->rank - 1]) && d->sizes[d->rank - 1] < LEAST_WIDTH) ||
       !may_write_bordered(kiln_node_graph(v->node, "Subgraph")))

@@ -85,10 +85,10 @@ static bool has_convolution(const kiln_block *block) {
   return false;
 }
 
-/* Images or volumes of floats that lie row by row, as the result does. */
+/* Signals, images or volumes of floats that lie row by row, as the result does. */
 static bool is_plain_image(kiln_graph *graph, const kiln_ir_value *v) {
   int dtype;
-  if (!is_float(v, &dtype) || !kiln_has_channels_last(v->type->detail->rank)) return false;
+  if (!is_float(v, &dtype) || !kiln_may_lie_channels_last(v->type->detail->rank)) return false;
   return kiln__is_row_major(kiln_type_table_dims(graph->types), v->type->detail);
 }
 

@@ -276,7 +276,7 @@ static bool is_join_of_images(const kiln_fusion *f, const kiln_node *n) {
   if (!kiln_node_is(n, KILN_OP_cat)) return false;
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
   const kiln_ir_value *list = kiln_node_input(n, 0);
-  if (!out || !kiln_has_channels_last(out->rank) ||
+  if (!out || !kiln_may_lie_channels_last(out->rank) ||
       !kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) || (dim != 1 && dim != 1 - out->rank) ||
       list->use_count != 1 || !kiln_node_is(list->node, KILN_OP_prim_ListConstruct))
     return false;
@@ -606,6 +606,14 @@ static bool refuse_views(kiln_fusion *f, const kiln_fusion_cluster *c) {
   return any;
 }
 
+/* A convolution whose loops have no tile as its result lies here, and have one with channels last:
+ * where it does not get them (layouts.c), the group gives way. */
+static bool gets_last(const kiln_fusion *f, const kiln_fusion_cluster *c) {
+  for (int m = c->first; m >= 0; m = f->nodes[m].next_member)
+    if (f->nodes[m].lies_last) return true;
+  return false;
+}
+
 /* A group that cannot is to be formed without what changes where elements stand, or without joins,
  * where they are the cause: views have no parts; or without reductions, where their rows may be;
  * then without its product, which a kernel would make slowly. */
@@ -622,7 +630,8 @@ static bool is_lowered(kiln_fusion *f, const kiln_fusion_cluster *c) {
   const kiln_reason reason = kiln_codegen_can_lower_values(
       v.inputs.data, v.inputs.count, v.outputs.data, v.outputs.count,
       (kiln_factor_type)f->pass->env->flags.matmul, kiln_arena_mem(f->arena));
-  if (reason == KILN_REASON_none) return true;
+  if (reason == KILN_REASON_none || (reason == KILN_REASON_product_by_kernel && gets_last(f, c)))
+    return true;
   if (reason == KILN_REASON_no_indirect_load && refuse_views(f, c)) return false;
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member) {
     const bool rows = c->rows.unclear ? kiln__fusion_drops_dims(f->nodes[m].node)

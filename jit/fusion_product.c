@@ -70,7 +70,7 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
       !kiln_type_is_complete_tensor(w->type) || !kiln_type_is_complete_tensor(y->type))
     return false;
   const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
-  if (!kiln_has_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
+  if (!kiln_may_lie_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
   if (kiln__convolution_is_transposed(n))
     return of->sizes[1] >= LEAST_OUTPUTS && reads_pixels(n, in, to);
   const int64_t groups = in->sizes[1] / of->sizes[1];

@@ -109,7 +109,8 @@ static bool read_windows(const kiln_node *n, windows *out) {
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = n->outputs[0]->type->detail;
   *out = (windows){.taps = {1, 1, 1}};
-  if (!kiln_has_channels_last(x->rank) || w->rank != x->rank || kiln__convolution_groups(n) != 1 ||
+  if (!kiln_may_lie_channels_last(x->rank) || w->rank != x->rank ||
+      kiln__convolution_groups(n) != 1 ||
       kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1 ||
       kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1)
     return false;

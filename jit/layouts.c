@@ -80,25 +80,38 @@ static const kiln_ir_value *rows_of(const kiln_node *n) {
   return last || kiln_codegen_contracts(n->op) ? v : NULL;
 }
 
-/* A view of which the rows are the channels of pixels: permute(x, [0, 3, 1, 2]). */
+static bool is_convolved(const kiln_ir_value *v) {
+  for (const kiln_use *use = v->uses; use; use = use->next)
+    if (use->index == 0 && use->user->op && kiln_codegen_convolves(use->user->op)) return true;
+  return false;
+}
+
+/* A view of which the rows are the channels of pixels: permute(x, [0, 3, 1, 2]). That of a signal,
+ * transpose(1, 2), makes as well rows of channels: it is one where a convolution reads it. */
 static bool makes_channels(const kiln_node *n, const kiln_tensor_detail *rows) {
   if (!n->op || n->op->cost != KILN_COST_view || n->output_count != 1 ||
       !lies_alike(kiln_node_input(n, 0), rows) || !kiln_type_has_dims(n->outputs[0]->type))
     return false;
   const kiln_tensor_detail *d = n->outputs[0]->type->detail;
-  return kiln_has_channels_last(d->rank) && d->has_strides && d->strides[1] == 1 &&
-         d->sizes[1] == rows->sizes[rows->rank - 1];
+  return kiln_may_lie_channels_last(d->rank) && d->has_strides && d->strides[1] == 1 &&
+         d->sizes[1] == rows->sizes[rows->rank - 1] && (d->rank > 3 || is_convolved(n->outputs[0]));
+}
+
+static bool keeps_sizes(const kiln_node *n, const kiln_ir_value *from) {
+  const kiln_tensor_detail *a = from->type->detail, *b = n->outputs[0]->type->detail;
+  return b && b->rank == a->rank &&
+         memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0;
 }
 
 /* Whether what lies so in a group are rows: linear(x, w) of pixels whose channels are last
- * already, (1, 56, 56, 24), has them, layer_norm reads them, and a convolution behind a view. */
+ * already, (1, 56, 56, 24), has them, layer_norm reads them, and a convolution behind a view; the
+ * mean of a signal's elements does not. */
 static bool has_rows(const kiln_graph *body, const kiln_tensor_detail *t) {
   for (const kiln_node *n = body->top->first; n; n = n->next) {
     const kiln_ir_value *rows = rows_of(n);
     if (makes_channels(n, t)) return true;
-    if (rows &&
-        (lies_alike(rows, t) || (kiln_codegen_contracts(n->op) && lies_alike(n->outputs[0], t))))
-      return true;
+    if (!rows || (!kiln_codegen_contracts(n->op) && !keeps_sizes(n, rows))) continue;
+    if (lies_alike(rows, t) || lies_alike(n->outputs[0], t)) return true;
   }
   return false;
 }
@@ -119,7 +132,7 @@ static bool is_rows(const kiln_ir_value *v) {
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
-  if (!kiln_has_channels_last(d->rank) || d->physical || !kiln_dim_is_number(d->sizes[1]))
+  if (!kiln_may_lie_channels_last(d->rank) || d->physical || !kiln_dim_is_number(d->sizes[1]))
     return false;
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
@@ -171,6 +184,13 @@ static int join(planner *p, int a, int b) {
   return to;
 }
 
+/* Whether PyTorch has its channels last, which a kernel of rows of pixels turns round. */
+static bool lies_last(const kiln_ir_value *v) {
+  const kiln_tensor_detail *d = kiln_type_has_dims(v->type) ? v->type->detail : NULL;
+  return d && kiln_may_lie_channels_last(d->rank) && d->has_strides && d->sizes[1] > 1 &&
+         d->strides[1] == 1;
+}
+
 static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_winograd) {
   const kiln_ir_value *w = kiln_node_input(n, 1);
   if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type)) return 0;
@@ -185,8 +205,9 @@ static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_
                 : taps > 1         ? WINDOW_GAIN
                                    : PIXEL_GAIN;
   if (!kiln_type_is_complete_tensor(n->outputs[0]->type)) gain += SYMBOL_GAIN;
-  return numel_of(transposed ? kiln_node_input(n, 0) : n->outputs[0]) * taps * (double)d->sizes[1] *
-         gain;
+  const kiln_ir_value *x = kiln_node_input(n, 0);
+  return numel_of(transposed ? x : n->outputs[0]) * taps * (double)d->sizes[1] * gain +
+         (lies_last(x) ? TURN_COST * numel_of(x) : 0);
 }
 
 /* A picture of another size. */
@@ -198,7 +219,7 @@ static bool is_resized(const kiln_node *n) {
 static double gain_of_resized(const kiln_node *n) {
   const kiln_tensor_detail *from = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *to = n->outputs[0]->type->detail;
-  if (!kiln_has_channels_last(to->rank) || from->rank != to->rank) return 0;
+  if (!kiln_may_lie_channels_last(to->rank) || from->rank != to->rank) return 0;
   const double all = numel_of(n->outputs[0]), channels = (double)kiln_dim_or(to->sizes[1], SYMBOL);
   double gathered = all;
   for (int d = 2; d < to->rank - 1; d++)
@@ -296,9 +317,11 @@ static const kiln_type *laid_type(const planner *p, const kiln_type *type) {
   return kiln_type_tensor(p->pass->graph->types, &d);
 }
 
-/* PyTorch's name of the layout. */
+/* PyTorch's name of the layout; of signals ours. */
 static kiln_format format_last(const kiln_type *type) {
-  return type->detail->rank == 5 ? KILN_FORMAT_CHANNELS_LAST_3D : KILN_FORMAT_CHANNELS_LAST;
+  return type->detail->rank == 5   ? KILN_FORMAT_CHANNELS_LAST_3D
+         : type->detail->rank == 4 ? KILN_FORMAT_CHANNELS_LAST
+                                   : KILN_FORMAT_CHANNELS_LAST_1D;
 }
 
 static kiln_format format_of(const kiln_ir_value *v) {
@@ -503,7 +526,26 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
   kiln__lay_borders(pass, block);
 }
 
-/* -- Pictures of other sizes -- */
+/* -- What has no channels last -- */
+
+static bool convolves(const kiln_graph *body) {
+  for (const kiln_node *n = body->top->first; n; n = n->next)
+    if (n->op && kiln_codegen_convolves(n->op)) return true;
+  return false;
+}
+
+/* A convolution's loops may have a tile with channels last alone: windows over single channels of a
+ * signal. */
+static bool lacks_tiles(kiln_pass *pass, const kiln_graph *body) {
+  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
+  if (!convolves(body)) return false;
+  kiln_ir_value **values = KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, inputs + outputs);
+  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
+  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
+  return kiln_codegen_can_lower_values(
+             values, inputs, values + inputs, outputs, (kiln_factor_type)pass->env->flags.matmul,
+             kiln_arena_mem(pass->scratch)) == KILN_REASON_product_by_kernel;
+}
 
 /* Resized pictures whose channels are not last are gathered along their rows: the interpreter's
  * kernel, which has tables of a row's places, takes a third of that. */
@@ -519,9 +561,16 @@ static void give_way(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     const kiln_graph *body = kiln_node_is_group(n) ? kiln_node_graph(n, "Subgraph") : NULL;
-    const kiln_node *resized = body ? find_resized(body) : NULL;
+    if (!body || has_layout(kiln_graph_output(body, 0))) continue;
+    if (lacks_tiles(pass, body)) {
+      kiln_pass_refuse(pass, n, KILN_REASON_product_by_kernel, "");
+      (void)kiln_guards_dissolve(pass, n);
+      pass->changed = true;
+      continue;
+    }
+    const kiln_node *resized = find_resized(body);
     int count = 0;
-    if (!resized || has_layout(kiln_graph_output(body, 0))) continue;
+    if (!resized) continue;
     for (const kiln_node *m = body->top->first; m; m = m->next)
       count +=
           m->op && m->op->cost != KILN_COST_metadata && !kiln_node_is(m, KILN_OP_prim_Constant);

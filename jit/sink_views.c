@@ -40,8 +40,9 @@ static bool reads_in_place(const kiln_node *group, int input) {
         n->input_count > 1 && kiln_type_has_dims(kiln_node_input(n, 1)->type)
             ? kiln_node_input(n, 1)->type->detail
             : NULL;
-    if (use->index != 0 || !w || w->rank != 4 || kiln__convolution_groups(n) == 0) return false;
-    if (w->sizes[1] != 1 && (w->sizes[2] != 1 || w->sizes[3] != 1)) return false;
+    if (use->index != 0 || !w || w->rank < 3 || kiln__convolution_groups(n) == 0) return false;
+    for (int d = 2; d < w->rank && w->sizes[1] != 1; d++)
+      if (w->sizes[d] != 1) return false;
   }
   return true;
 }

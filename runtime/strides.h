@@ -25,7 +25,8 @@ void kiln_strides_spread(int rank, const int64_t *sizes, const kiln_strided *t,
  * apart, as they stand. `strides` are spread. */
 void kiln_strides_order(int rank, const int64_t *sizes, int count,
                         const int64_t (*strides)[KILN_MAX_RANK], int *out_order);
-/* Dimension 1 is the innermost: of images (rank 4) and volumes (5), whatever numbers sizes are. */
+/* Dimension 1 is the innermost: of signals (rank 3), images (4) and volumes (5), whatever numbers
+ * sizes are. */
 void kiln_strides_channels_last(int rank, const int64_t *sizes, int64_t *out_strides);
 /* PyTorch's MemoryFormat. */
 typedef enum kiln_format {
@@ -33,12 +34,20 @@ typedef enum kiln_format {
   KILN_FORMAT_PRESERVE,
   KILN_FORMAT_CHANNELS_LAST,
   KILN_FORMAT_CHANNELS_LAST_3D,
+  KILN_FORMAT_CHANNELS_LAST_1D, /* PyTorch has none: of values between groups alone */
 } kiln_format;
 /* Images and volumes have one with channels last. */
 static inline bool kiln_has_channels_last(int rank) { return rank == 4 || rank == 5; }
+/* Between groups signals have it, too. */
+static inline bool kiln_may_lie_channels_last(int rank) {
+  return rank == 3 || kiln_has_channels_last(rank);
+}
 /* How many dimensions have the format that has channels last; -1: it has not. */
 static inline int kiln_format_rank(int64_t format) {
-  return format == KILN_FORMAT_CHANNELS_LAST ? 4 : format == KILN_FORMAT_CHANNELS_LAST_3D ? 5 : -1;
+  return format == KILN_FORMAT_CHANNELS_LAST      ? 4
+         : format == KILN_FORMAT_CHANNELS_LAST_3D ? 5
+         : format == KILN_FORMAT_CHANNELS_LAST_1D ? 3
+                                                  : -1;
 }
 /* Dense strides in that order. */
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,

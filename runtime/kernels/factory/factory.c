@@ -23,7 +23,9 @@ kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int6
     int64_t strides[KILN_MAX_RANK];
     if (rank != wanted) {
       return KILN_OP_FAIL("required rank %d tensor to use %s format", wanted,
-                          wanted == 4 ? "channels_last" : "channels_last_3d");
+                          wanted == 4   ? "channels_last"
+                          : wanted == 5 ? "channels_last_3d"
+                                        : "channels_last_1d");
     }
     kiln_strides_channels_last(rank, sizes, strides);
     return kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,

@@ -229,7 +229,7 @@ static void test_each_tells_its_sizes(void **unused) {
       "float_power.Scalar logaddexp2 special_xlog1py special_xlog1py.other_scalar "
       "special_xlog1py.self_scalar special_entr special_ndtr log_sigmoid_forward "
       "_prelu_kernel aminmax tensordot inner addbmm addr kron cross linalg_cross "
-      "_weight_norm renorm norm_except_dim dist margin_ranking_loss "
+      "norm_except_dim dist margin_ranking_loss "
       "native_dropout_backward _reshape_alias meshgrid meshgrid.indexing split_copy.Tensor "
       "split_with_sizes_copy unbind_copy.int sum_to_size block_diag cartesian_prod "
       "_chunk_cat pad_sequence nll_loss_forward gradient.scalarint gradient.scalararray "
