@@ -47,14 +47,29 @@ static kiln_status *read_windows(windows *w, const kiln_ivalue *args, int i) {
   }
   return NULL;
 }
+/* A signal as a picture of one column has its elements beside each other, as one of one row has. */
+static windows by_rows(windows w) {
+  const windows as = w;
+  if (w.size[1] != 1 || w.count[1] != 1 || w.k[1] != 1) return w;
+  for (int d = 0; d < 2; d++) {
+    w.size[d] = as.size[1 - d];
+    w.k[d] = as.k[1 - d];
+    w.dilation[d] = as.dilation[1 - d];
+    w.pad[d] = as.pad[1 - d];
+    w.stride[d] = as.stride[1 - d];
+    w.count[d] = as.count[1 - d];
+  }
+  return w;
+}
 
 /* Elements of a row of the columns that lie beside each other, and those of the picture that are
  * `step` from the next one. */
 typedef void (*move_fn)(char *column, char *picture, int64_t count, int64_t step, kiln_dtype dtype);
 /* Calls of move for every run of a column's elements that lies in the picture, in the order of the
  * columns. */
-static void walk(const windows *w, char *columns, char *picture, size_t item, kiln_dtype dtype,
+static void walk(const windows *of, char *columns, char *picture, size_t item, kiln_dtype dtype,
                  move_fn move) {
+  const windows rowwise = by_rows(*of), *w = &rowwise;
   const int64_t rows = w->channels * w->k[0] * w->k[1], places = w->count[0] * w->count[1];
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t b = 0; b < w->batch && !kiln_budget_spent(&left, 1); b++) {
