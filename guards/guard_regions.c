@@ -85,6 +85,7 @@ typedef struct finder {
   const kiln_node *unproven;         /* what the last group that was refused lacks */
   KILN_VEC(kiln_ir_value *) touched; /* values that got a type for its time */
   kiln_numbers numbers;
+  kiln_region_weights weights;
 } finder;
 
 static void note_made(finder *f, const kiln_node *n) {
@@ -512,29 +513,28 @@ static void take_before(finder *f, const kiln_node_vec *before) {
 
 /* What makes weights of weights, where the group's types follow from it; gives what the group read
  * before (leave_weights). */
-static kiln_ir_value **take_weights(finder *f, kiln_node *group, kiln_node_vec *copies) {
+static kiln_ir_value **take_weights(finder *f, kiln_node *group) {
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   const knowledge before = known_now(f);
-  kiln_ir_value **originals =
-      kiln__region_copy_weights(f->region.pass, f->region.claims, group, f->numbers.since, copies);
+  const int first = f->weights.made.count;
+  kiln_ir_value **originals = kiln__region_copy_weights(
+      f->region.pass, &f->weights, f->region.claims, &f->made, group, f->numbers.since);
   bool good = true;
-  for (int i = 0; i < copies->count; i++) {
-    prove(f, copies->data[i]);
-    note_made(f, copies->data[i]);
+  for (int i = first; i < f->weights.made.count; i++) {
+    prove(f, f->weights.made.data[i]);
+    note_made(f, f->weights.made.data[i]);
   }
   for (int i = 0; good && i < group->input_count; i++)
     good =
         !originals[i] || is_known_as(f, kiln_node_input(group, i), kiln_graph_input(body, i)->type);
   if (good) return originals;
   go_back(f, before);
-  kiln__region_leave_weights(group, originals, copies);
+  kiln__region_leave_weights(&f->weights, first, group, originals);
   return originals;
 }
 
-static void add_copies(finder *f, const kiln_node *group, const kiln_node_vec *copies,
-                       kiln_ir_value **originals) {
-  for (int i = 0; i < copies->count; i++) add_part(f, copies->data[i]);
-  kiln__region_drop_weights(group, originals);
+static void add_copies(finder *f, int first) {
+  for (int i = first; i < f->weights.made.count; i++) add_part(f, f->weights.made.data[i]);
 }
 
 /* `before`: what stands right in front of the group; `since`: the last write there. */
@@ -551,8 +551,8 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
   f->numbers.block = group->block;
   f->numbers.since = since;
   f->region.asked = &f->numbers.asked;
-  kiln_node_vec copies = {0};
-  kiln_ir_value **originals = take_weights(f, group, &copies);
+  f->weights.copies = kiln_map_in(g->pass->scratch);
+  (void)take_weights(f, group);
   const knowledge nothing = known_now(f);
   if (!prove_inputs(f, group) && g->symbols) { /* it has numbers then */
     kiln_pass_refuse(g->pass, group, KILN_REASON_dynamic_as_static, "");
@@ -561,25 +561,26 @@ static void begin_region(finder *f, guarder *g, kiln_node *group, const kiln_nod
     (void)prove_inputs(f, group);
   }
   take_before(f, before);
-  add_copies(f, group, &copies, originals);
+  add_copies(f, 0);
   add_group(f, group);
 }
 
 /* Whether the group belongs to the region. */
 static bool extend_region(finder *f, kiln_node *group) {
   const knowledge before = known_now(f);
-  kiln_node_vec taken = {0}, copies = {0};
+  kiln_node_vec taken = {0};
+  const int first = f->weights.made.count;
   f->unproven = group;
-  kiln_ir_value **originals = take_weights(f, group, &copies);
+  kiln_ir_value **originals = take_weights(f, group);
   bool good = take_between(f, group, &taken);
   for (int i = 0; good && i < taken.count; i++) prove(f, taken.data[i]);
   if (!good || !prove_inputs(f, group)) {
     give_back(f, &taken);
     go_back(f, before);
-    kiln__region_leave_weights(group, originals, &copies);
+    kiln__region_leave_weights(&f->weights, first, group, originals);
     return false;
   }
-  add_copies(f, group, &copies, originals);
+  add_copies(f, first);
   for (int i = 0; i < taken.count; i++) add_part(f, taken.data[i]);
   add_group(f, group);
   return true;
@@ -627,6 +628,7 @@ static void end_region(finder *f) {
     if (kiln_map_find_ptr(&f->parts, v->node)) continue;
     v->type = kiln_type_unshaped(region->pass->graph->types, v->type);
   }
+  kiln__region_drop_weights(&f->weights);
   kiln_numbers_end(&f->numbers);
   kiln_dims_forget(dims_of(f), 0);
   region->pass = NULL;

@@ -56,16 +56,24 @@ bool kiln__region_can_ask(const kiln_node *n);
 bool kiln__region_has_room(const kiln_guard_checks *checks);
 /* Whether it, or a node of its blocks, reads one of the values, which the map has. */
 bool kiln__region_reads_any(const kiln_node *n, const kiln_map *values);
-/* Puts copies of the operators that make inputs of the group of weights alone, behind `since` (may
- * be NULL), in front of it, and lets it read theirs; in order. What it read before, by input; NULL:
- * it still does. `claims`: of the profile. */
-kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_map *claims, kiln_node *group,
-                                          const kiln_node *since, kiln_node_vec *out_copies);
 
-/* Removes what nobody reads any more. */
-void kiln__region_drop_weights(const kiln_node *group, kiln_ir_value **originals);
-/* As it was before. */
-void kiln__region_leave_weights(kiln_node *group, kiln_ir_value **originals, kiln_node_vec *copies);
+/* Operators that make inputs of a region's groups of weights alone, and their copies in it. */
+typedef struct kiln_region_weights {
+  kiln_map copies; /* value -> its copy */
+  kiln_node_vec from, made;
+} kiln_region_weights;
+/* Puts copies of the operators that make inputs of the group of weights and of sizes of tensors,
+ * but for those that the map `in_region` has, behind `since` (may be NULL), in front of it, and
+ * lets it read theirs; adds those that there were none of so far. What it read before, by input;
+ * NULL: it still does. `claims`: of the profile. */
+kiln_ir_value **kiln__region_copy_weights(kiln_pass *pass, kiln_region_weights *weights,
+                                          kiln_map *claims, const kiln_map *in_region,
+                                          kiln_node *group, const kiln_node *since);
+/* As it was before, when there were so many copies. */
+void kiln__region_leave_weights(kiln_region_weights *weights, int count, kiln_node *group,
+                                kiln_ir_value **originals);
+/* Removes the operators that nobody reads any more. */
+void kiln__region_drop_weights(kiln_region_weights *weights);
 
 /* Nodes of one block that one guard will cover. */
 typedef struct kiln_region {

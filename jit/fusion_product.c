@@ -62,6 +62,16 @@ static bool reads_pixels(const kiln_node *n, const kiln_tensor_detail *in,
   return windows <= MOST;
 }
 
+/* A window over all of an image: a vector times a matrix of weights, which lie well as they are. */
+static bool is_whole_image(const kiln_tensor_detail *to, const kiln_tensor_detail *of) {
+  bool is_window = false, is_row = to->sizes[0] == 1 && of->sizes[1] > 1;
+  for (int d = 2; d < to->rank; d++) {
+    is_row &= to->sizes[d] == 1;
+    is_window |= of->sizes[d] > 1;
+  }
+  return is_window && is_row;
+}
+
 /* Whether its result may have channels last in memory (layouts.c): a matrix product of pixels and
  * outputs then, which is as fast for any image and window. */
 static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
@@ -73,6 +83,7 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
   if (!kiln_may_lie_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
   if (kiln__convolution_is_transposed(n))
     return of->sizes[1] >= LEAST_OUTPUTS && reads_pixels(n, in, to);
+  if (is_whole_image(to, of)) return false;
   const int64_t groups = in->sizes[1] / of->sizes[1];
   if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
   return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;

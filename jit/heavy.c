@@ -56,33 +56,60 @@ static const kiln_ir_value *bias_of(const kiln_node *n) {
   return bias && !kiln_ir_value_is_none(bias) ? bias : NULL;
 }
 
-/* What the group computes: its result, or the part of it that it writes. */
+/* The number of the result in whose memory the contraction's lies: itself, or the first that has
+ * its sizes. */
+static int carrier_of(const kiln_graph *body) {
+  const kiln_node *n = find_contraction(body);
+  int found = -1;
+  for (int i = 0; n && i < kiln_graph_output_count(body); i++) {
+    const kiln_ir_value *out = kiln_graph_output(body, i);
+    if (out == n->outputs[0]) return i;
+    if (found < 0 && is_floats(out) && is_floats(n->outputs[0]) && same_sizes(n->outputs[0], out))
+      found = i;
+  }
+  return found < 0 ? 0 : found;
+}
+static const kiln_ir_value *result_of(const kiln_graph *body) {
+  return kiln_graph_output(body, carrier_of(body));
+}
+
+/* What the group computes: this result, or the part of the only one that it writes. */
 static const kiln_ir_value *computed_by(const kiln_graph *body) {
   kiln_place place;
-  return kiln_codegen_place(body, 0, &place) ? place.part : kiln_graph_output(body, 0);
+  const bool placed = kiln_graph_output_count(body) == 1 && kiln_codegen_place(body, 0, &place);
+  return placed ? place.part : result_of(body);
 }
-static bool is_placed(const kiln_graph *body) {
-  return computed_by(body) != kiln_graph_output(body, 0);
+static bool is_placed(const kiln_graph *body) { return computed_by(body) != result_of(body); }
+static bool is_alone(const kiln_graph *body, const kiln_node *n) {
+  return kiln_graph_output_count(body) == 1 && n->outputs[0] == computed_by(body);
+}
+/* Of several results none is part of another's memory. */
+static bool has_parts(const kiln_graph *body) {
+  kiln_place place;
+  bool any = false;
+  for (int i = 0; i < kiln_graph_output_count(body); i++)
+    any |= kiln_codegen_place(body, i, &place);
+  return any && kiln_graph_output_count(body) > 1;
 }
 
 /* With its sizes, and the strides that it has in the memory of the result. */
 static kiln_tensor_detail stored_by(const kiln_graph *body, int64_t *strides) {
   kiln_tensor_detail d = *computed_by(body)->type->detail;
   if (!is_placed(body)) return d;
-  kiln_tensor_detail_strides(kiln_graph_output(body, 0)->type->detail, strides);
+  kiln_tensor_detail_strides(result_of(body)->type->detail, strides);
   d.strides = strides;
   d.physical = KILN_PHYSICAL_STRIDED;
   return d;
 }
 
-/* What both families ask for: x and a weight from outside, a result with the sizes of the group's
- * only one, and a bias that is a vector. What is written in part has numbers for sizes. */
+/* What both families ask for: x and a weight from outside, a result with the sizes of one of the
+ * group's, and a bias that is a vector. What is written in part has numbers for sizes. */
 static const kiln_node *find_heavy(const kiln_graph *body) {
   const kiln_node *n = find_contraction(body);
-  if (!n || kiln_graph_output_count(body) != 1) return NULL;
+  if (!n || has_parts(body)) return NULL;
   const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
   const kiln_ir_value *y = n->outputs[0], *out = computed_by(body), *bias = bias_of(n);
-  if (is_placed(body) && !(is_complete(x) && is_complete(kiln_graph_output(body, 0)))) return NULL;
+  if (is_placed(body) && !(is_complete(x) && is_complete(result_of(body)))) return NULL;
   const bool floats = is_floats(x) && is_complete(w) && is_floats(y) && is_floats(out);
   if (!floats || !same_sizes(y, out) || input_of(body, x) < 0 || input_of(body, w) < 0) return NULL;
   return !bias || (is_complete(bias) && bias->type->detail->rank == 1 && input_of(body, bias) >= 0)
@@ -136,7 +163,7 @@ static kiln_winograd problem_of(const kiln_graph *body, const kiln_node *conv, c
   if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0])) return p;
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, x->rank, x->sizes, in);
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, y->rank, y->sizes, out);
-  if (is_placed(body)) kiln_tensor_detail_strides(kiln_graph_output(body, 0)->type->detail, out);
+  if (is_placed(body)) kiln_tensor_detail_strides(result_of(body)->type->detail, out);
   p.batch = y->sizes[0];
   p.in_batch = in[0];
   p.out_batch = out[0];
@@ -258,12 +285,12 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   h->blocked.outputs = w->sizes[outputs];
   h->blocked.depth = w->sizes[1 - outputs];
   if (h->blocked.depth < 1 || h->blocked.outputs < 1) return false;
-  if (!is_complete(kiln_node_input(n, 0)) || !is_complete(kiln_graph_output(body, 0))) {
+  if (!is_complete(kiln_node_input(n, 0)) || !is_complete(result_of(body))) {
     kiln_dims *dims = kiln_type_table_dims(body->types);
     const int last = in_order[x->rank - 1];
-    const bool dense = conv ? is_channels_last(kiln_node_input(n, 0)) &&
-                                  is_channels_last(kiln_graph_output(body, 0))
-                            : is_dense(dims, x) && is_dense(dims, y);
+    const bool dense =
+        conv ? is_channels_last(kiln_node_input(n, 0)) && is_channels_last(result_of(body))
+             : is_dense(dims, x) && is_dense(dims, y);
     h->blocked.x_row = h->blocked.depth;
     h->blocked.y_row = h->blocked.outputs;
     if (!dense || x->sizes[last] != h->blocked.depth || y->sizes[last] != h->blocked.outputs)
@@ -287,7 +314,7 @@ static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_nod
   if (bias && bias->type->detail->strides[0] == 1 &&
       bias->type->detail->sizes[0] == out->blocked.outputs) {
     out->bias = input_of(body, bias);
-    out->alone = n->outputs[0] == computed_by(body);
+    out->alone = is_alone(body, n);
   }
   kiln_blocked problem = out->blocked;
   if (problem.rows == 0) problem.rows = SYMBOL_ROWS;
@@ -364,14 +391,18 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
       kiln_map_set_ptr(&copies, n->outputs[i], copy->outputs[i]);
     }
   }
-  kiln_ir_value *out = kiln_map_find_ptr(&copies, computed_by(body));
-  if (is_placed(body)) out->type = given->type;
-  if (out == given) { /* nothing is left: a kernel that nobody calls */
-    kiln_ir_value *rows =
-        kiln_append_constant(rest->top, kiln_int(0), kiln_type_basic(KILN_TYPE_INT));
-    out = append(rest, KILN_OP_contiguous, given, rows, NULL, given->type);
+  for (int i = 0; i < kiln_graph_output_count(body); i++) {
+    const bool carries = i == h->carrier;
+    kiln_ir_value *out =
+        kiln_map_find_ptr(&copies, carries ? computed_by(body) : kiln_graph_output(body, i));
+    if (is_placed(body)) out->type = given->type;
+    if (out == given) { /* of nothing but it the kernel is one that nobody calls */
+      kiln_ir_value *rows =
+          kiln_append_constant(rest->top, kiln_int(0), kiln_type_basic(KILN_TYPE_INT));
+      out = append(rest, KILN_OP_contiguous, given, rows, NULL, given->type);
+    }
+    kiln_graph_add_output(rest, out);
   }
-  kiln_graph_add_output(rest, out);
   return rest;
 }
 
@@ -388,10 +419,11 @@ static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_
   kiln_status_destroy(status);
   if (status) return NULL;
   *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
-                            .alone = n->outputs[0] == computed_by(body) && !bias_of(n),
+                            .alone = is_alone(body, n) && !bias_of(n),
                             .x = input_of(body, kiln_node_input(n, 0)),
                             .weight = input_of(body, kiln_node_input(n, 1)),
                             .bias = -1,
+                            .carrier = carrier_of(body),
                             .pack = {.item_size = sizeof(float)}};
   return n;
 }
@@ -413,7 +445,7 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
                         kiln_group_heavy *out) {
   const kiln_node *n = begin(env, body, out);
   if (!n) return false;
-  const kiln_ir_value *result = kiln_graph_output(body, 0);
+  const kiln_ir_value *result = result_of(body);
   const bool lies_last =
       is_channels_last(kiln_node_input(n, 0)) &&
       (is_placed(body) ? kiln_physical_is_channels_last(result->type->detail->physical)
@@ -424,9 +456,9 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
 
 bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {
   h->given = info->input_count - 1;
-  return info->output_count == 1 && info->pack_count == 0 && !info->can_fault &&
+  return h->carrier < KILN_KERNEL_DONORS && info->pack_count == 0 && !info->can_fault &&
          info->work.scratch_bytes == 0 && info->input_count <= 32 &&
-         info->donors[0] >> h->given & 1;
+         info->donors[h->carrier] >> h->given & 1;
 }
 
 const char *kiln__heavy_name(const kiln_group_heavy *h, kiln_arena *arena) {

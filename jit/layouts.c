@@ -405,6 +405,14 @@ static bool has_layout(const kiln_ir_value *v) {
   return v->type->detail && v->type->detail->physical;
 }
 
+static bool has_layouts(const kiln_graph *body) {
+  for (int i = 0; i < kiln_graph_input_count(body); i++)
+    if (has_layout(kiln_graph_input(body, i))) return true;
+  for (int i = 0; i < kiln_graph_output_count(body); i++)
+    if (has_layout(kiln_graph_output(body, i))) return true;
+  return false;
+}
+
 static const kiln_type *plain_type(const kiln_graph *graph, const kiln_type *type) {
   kiln_tensor_detail d = *type->detail;
   d.physical = KILN_PHYSICAL_STRIDED;
@@ -449,10 +457,7 @@ static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
 
 kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
   const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
-  bool any = false;
-  for (int i = 0; i < inputs; i++) any |= has_layout(kiln_graph_input(body, i));
-  for (int i = 0; i < outputs; i++) any |= has_layout(kiln_graph_output(body, i));
-  if (!any) return body;
+  if (!has_layouts(body)) return body;
   kiln_graph *to = kiln_graph_create_sub(body->root);
   kiln_map copies = kiln_map_in(scratch);
   for (int i = 0; i < inputs; i++) copy_input(to, &copies, kiln_graph_input(body, i));
@@ -561,7 +566,7 @@ static void give_way(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     const kiln_graph *body = kiln_node_is_group(n) ? kiln_node_graph(n, "Subgraph") : NULL;
-    if (!body || has_layout(kiln_graph_output(body, 0))) continue;
+    if (!body || has_layouts(body)) continue; /* which nobody else may see */
     if (lacks_tiles(pass, body)) {
       kiln_pass_refuse(pass, n, KILN_REASON_product_by_kernel, "");
       (void)kiln_guards_dissolve(pass, n);

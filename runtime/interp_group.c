@@ -303,10 +303,11 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
       default: scalars[scalar_count++].i = v.u.i; break;
     }
   }
-  if (group->heavy) tensors++; /* the contraction's result: where the group's will be */
+  if (group->heavy) tensors++; /* the contraction's result: where one of the group's will be */
   for (int i = 0; i < group->output_count; i++) {
     KILN_TRY(take_output(call, f, &outputs[i], o, &outs[i]));
-    if (group->heavy) data[group->heavy->given] = begin_of(&outputs[i], outs[i]);
+    if (group->heavy && i == group->heavy->carrier)
+      data[group->heavy->given] = begin_of(&outputs[i], outs[i]);
     data[tensors++] = begin_of(&outputs[i], outs[i]);
     none |= outs[i]->numel == 0;
   }

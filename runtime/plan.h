@@ -143,6 +143,7 @@ typedef struct kiln_group_heavy {
   bool alone;             /* fn has nothing to do */
   int x, weight, bias;    /* operands; -1: there is no bias, or it is fn's */
   int given;              /* fn's input that is the contraction's result */
+  int carrier;            /* the group's output in whose memory that lies */
   kiln_kernel_pack pack;  /* the weight's transform */
   kiln_pack_slot *slots;  /* keep it, one of each form */
 } kiln_group_heavy;
