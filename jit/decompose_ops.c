@@ -13,7 +13,10 @@
  * groups around.
  *
  * What stands behind views of a convolution, element by element, goes in front of them, where it
- * joins the convolution's kernel. */
+ * joins the convolution's kernel. Views around a product, addmm(b, x.view(-1, 768), w).view(1, 128,
+ * 768), go where what reads it works element by element: x w + b has x's rows. */
+#include <string.h>
+
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 #include "jit/layouts.h"
@@ -131,10 +134,12 @@ static bool take_norm_apart(kiln_node *n) {
 
 /* -- Views behind convolutions -- */
 
+static bool is_any_view(const kiln_node *n) {
+  return n->op && n->op->cost == KILN_COST_view && n->op->variant == KILN_VARIANT_NONE &&
+         n->output_count == 1;
+}
 static bool is_view(const kiln_node *n) {
-  if (!n->op || n->op->cost != KILN_COST_view || n->op->variant != KILN_VARIANT_NONE ||
-      n->output_count != 1)
-    return false;
+  if (!is_any_view(n)) return false;
   for (int i = 1; i < n->input_count; i++)
     if (!kiln_ir_value_constant(kiln_node_input(n, i))) return false;
   return true;
@@ -208,6 +213,56 @@ static bool raise_map(kiln_pass *pass, kiln_node *n) {
   return true;
 }
 
+/* -- Views around products -- */
+
+static bool is_row_major(const kiln_ir_value *v) {
+  return kiln_type_has_dims(v->type) &&
+         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), v->type->detail);
+}
+
+static bool is_elementwise(const kiln_node *n, const kiln_block *block) {
+  return n->block == block && n->op && n->op->cost == KILN_COST_pointwise &&
+         n->op->variant == KILN_VARIANT_NONE && kiln_codegen_has_lowering(n->op);
+}
+
+/* Whether v has the rows of x, each of another length. */
+static bool has_rows_of(const kiln_ir_value *v, const kiln_ir_value *x) {
+  if (!is_row_major(v) || !is_row_major(x)) return false;
+  const kiln_tensor_detail *a = v->type->detail, *b = x->type->detail;
+  return a->rank == b->rank && a->rank > 2 &&
+         memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)(a->rank - 1)) == 0;
+}
+
+/* What stands there now; NULL: as before. */
+static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
+  int dtype, bias_dtype;
+  if (!kiln_node_is(n, KILN_OP_addmm) || bias_of(n) < 0 || n->outputs[0]->use_count != 1)
+    return NULL;
+  kiln_ir_value *bias = kiln_node_input(n, 0), *rows = kiln_node_input(n, 1), *y = n->outputs[0];
+  kiln_node *last = y->uses->user;
+  if (!is_float(y, &dtype) || !is_float(bias, &bias_dtype) || dtype != bias_dtype ||
+      bias->type->detail->rank != 1 || !is_any_view(last) || last->block != n->block ||
+      !is_any_view(rows->node))
+    return NULL;
+  kiln_ir_value *x = kiln_node_input(rows->node, 0), *to = last->outputs[0];
+  const kiln_ir_value *w = kiln_node_input(n, 2);
+  if (!has_rows_of(to, x) || !is_row_major(rows) || !has_all_of(rows, x) || !has_all_of(to, y) ||
+      !is_matrix(w) || !is_matrix(rows) || w->type->detail->dtype != dtype ||
+      x->type->detail->sizes[x->type->detail->rank - 1] != rows->type->detail->sizes[1] ||
+      kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
+      kiln_alias_has_writers(kiln_pass_alias(pass), x))
+    return NULL;
+  for (const kiln_use *use = to->uses; use; use = use->next)
+    if (!is_elementwise(use->user, n->block)) return NULL;
+  kiln_node *product = insert(n, KILN_OP_matmul, x, kiln_node_input(n, 2));
+  kiln_node *add = insert(n, KILN_OP_add_Tensor, kiln_node_add_output(product, to->type), bias);
+  kiln_node_add_input(add, kiln_insert_int_before(add, 1));
+  kiln_ir_value_replace_uses(to, kiln_node_add_output(add, to->type));
+  kiln_node_destroy(last);
+  kiln_node_destroy(n);
+  return add;
+}
+
 /* Where no kernel convolves, statistics are best found by the kernel that reads them. */
 static bool is_convolved(const kiln_pass *pass, const kiln_block *block) {
   const kiln_flags *flags = &pass->env->flags;
@@ -220,7 +275,9 @@ static void visit_block(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
-    if ((convolved && (take_norm_apart(n) || raise_map(pass, n))) || decompose(n))
+    const kiln_node *made = take_views(pass, n);
+    if (made) next = made->next;
+    if (made || (convolved && (take_norm_apart(n) || raise_map(pass, n))) || decompose(n))
       pass->changed = true;
   }
 }

@@ -14,6 +14,7 @@
 #include "codegen/loop/schedule.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/layouts.h"
 #include "runtime/strides.h"
 
 /* -- The contraction -- */
@@ -49,11 +50,46 @@ static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
   return x->rank == y->rank && memcmp(x->sizes, y->sizes, (size_t)x->rank * sizeof(kiln_dim)) == 0;
 }
 
-/* The bias of linear and convolutions; NULL: there is none. */
+/* addmm(bias, x, w) has its operands elsewhere than linear(x, w, bias). */
+static bool is_addmm(const kiln_node *n) { return kiln_node_is(n, KILN_OP_addmm); }
+static const kiln_ir_value *x_of(const kiln_node *n) { return kiln_node_input(n, is_addmm(n)); }
+static const kiln_ir_value *w_of(const kiln_node *n) { return kiln_node_input(n, 1 + is_addmm(n)); }
+
+/* Whether a view has all elements of what it is one of. */
+static bool has_all_of(kiln_dims *dims, const kiln_ir_value *view, const kiln_ir_value *v) {
+  const kiln_tensor_detail *a = view->type->detail, *b = v->type->detail;
+  kiln_dim numel = 1, all = 1;
+  for (int d = 0; d < a->rank; d++) numel = kiln_dim_product(dims, numel, a->sizes[d]);
+  for (int d = 0; d < b->rank; d++) all = kiln_dim_product(dims, all, b->sizes[d]);
+  return kiln_dim_is_known(all) && numel == all;
+}
+
+/* The bias of linear, addmm and convolutions; NULL: there is none. */
 static const kiln_ir_value *bias_of(const kiln_node *n) {
+  if (is_addmm(n)) return kiln_node_input(n, 0);
   const bool has = kiln_node_is(n, KILN_OP_linear) || kiln_codegen_convolves(n->op);
   const kiln_ir_value *bias = has ? kiln_node_input(n, 2) : NULL;
   return bias && !kiln_ir_value_is_none(bias) ? bias : NULL;
+}
+static bool is_plain(const kiln_node *n) {
+  return !is_addmm(n) || (kiln_ir_value_is_number(kiln_node_input(n, 3), 1) &&
+                          kiln_ir_value_is_number(kiln_node_input(n, 4), 1));
+}
+
+/* What has the memory of a product's x: that, or where x is x.view(-1, 768) of rows, those. */
+static const kiln_ir_value *memory_of(const kiln_graph *body, const kiln_node *n) {
+  enum { MOST_VIEWS = 4 };
+  kiln_dims *dims = kiln_type_table_dims(body->types);
+  const kiln_ir_value *v = x_of(n);
+  for (int i = 0; i < MOST_VIEWS && input_of(body, v) < 0 && !kiln_codegen_convolves(n->op); i++) {
+    if (!v->node->op || v->node->op->cost != KILN_COST_view || v->node->input_count == 0) break;
+    const kiln_ir_value *from = kiln_node_input(v->node, 0);
+    if (!is_floats(v) || !is_floats(from) || !kiln__is_row_major(dims, v->type->detail) ||
+        !kiln__is_row_major(dims, from->type->detail) || !has_all_of(dims, v, from))
+      break;
+    v = from;
+  }
+  return v;
 }
 
 /* The number of the result in whose memory the contraction's lies: itself, or the first that has
@@ -106,12 +142,14 @@ static kiln_tensor_detail stored_by(const kiln_graph *body, int64_t *strides) {
  * group's, and a bias that is a vector. What is written in part has numbers for sizes. */
 static const kiln_node *find_heavy(const kiln_graph *body) {
   const kiln_node *n = find_contraction(body);
-  if (!n || has_parts(body)) return NULL;
-  const kiln_ir_value *x = kiln_node_input(n, 0), *w = kiln_node_input(n, 1);
+  if (!n || !is_plain(n) || has_parts(body)) return NULL;
+  const kiln_ir_value *x = x_of(n), *w = w_of(n);
   const kiln_ir_value *y = n->outputs[0], *out = computed_by(body), *bias = bias_of(n);
   if (is_placed(body) && !(is_complete(x) && is_complete(result_of(body)))) return NULL;
   const bool floats = is_floats(x) && is_complete(w) && is_floats(y) && is_floats(out);
-  if (!floats || !same_sizes(y, out) || input_of(body, x) < 0 || input_of(body, w) < 0) return NULL;
+  if (!floats || !same_sizes(y, out) || input_of(body, memory_of(body, n)) < 0 ||
+      input_of(body, w) < 0)
+    return NULL;
   return !bias || (is_complete(bias) && bias->type->detail->rank == 1 && input_of(body, bias) >= 0)
              ? n
              : NULL;
@@ -260,8 +298,8 @@ static bool is_dense(kiln_dims *dims, const kiln_tensor_detail *t) {
 
 /* linear(x, w), matmul(x, w), a convolution of single pixels. */
 static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_heavy *h) {
-  const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
-  const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
+  const kiln_tensor_detail *x = x_of(n)->type->detail;
+  const kiln_tensor_detail *w = w_of(n)->type->detail;
   int64_t strides[KILN_MAX_RANK];
   const kiln_tensor_detail stored = stored_by(body, strides), *y = &stored;
   int in_order[KILN_MAX_RANK], out_order[KILN_MAX_RANK];
@@ -275,7 +313,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   memcpy(out_order, in_order, sizeof in_order);
   if (conv) {
     if (!read_windows(n, &of) || of.taps[0] * of.taps[1] * of.taps[2] != 1) return false;
-  } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul)) {
+  } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul) || is_addmm(n)) {
     outputs = 1;
   } else if (!kiln_node_is(n, KILN_OP_linear)) {
     return false;
@@ -285,7 +323,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   h->blocked.outputs = w->sizes[outputs];
   h->blocked.depth = w->sizes[1 - outputs];
   if (h->blocked.depth < 1 || h->blocked.outputs < 1) return false;
-  if (!is_complete(kiln_node_input(n, 0)) || !is_complete(result_of(body))) {
+  if (!is_complete(x_of(n)) || !is_complete(result_of(body))) {
     kiln_dims *dims = kiln_type_table_dims(body->types);
     const int last = in_order[x->rank - 1];
     const bool dense =
@@ -307,7 +345,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
 
 static bool choose_blocked(kiln_env *env, const kiln_graph *body, const kiln_node *n,
                            uint64_t weights, kiln_group_heavy *out) {
-  const int weight = input_of(body, kiln_node_input(n, 1));
+  const int weight = input_of(body, w_of(n));
   if (!env->flags.blocked || weight >= 64 || !(weights >> weight & 1)) return false;
   if (!read_product(body, n, out)) return false;
   const kiln_ir_value *bias = bias_of(n);
@@ -420,8 +458,8 @@ static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_
   if (status) return NULL;
   *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
                             .alone = is_alone(body, n) && !bias_of(n),
-                            .x = input_of(body, kiln_node_input(n, 0)),
-                            .weight = input_of(body, kiln_node_input(n, 1)),
+                            .x = input_of(body, memory_of(body, n)),
+                            .weight = input_of(body, w_of(n)),
                             .bias = -1,
                             .carrier = carrier_of(body),
                             .pack = {.item_size = sizeof(float)}};

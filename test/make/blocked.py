@@ -1,5 +1,6 @@
 """Makes test/data/own/blocked with PyTorch (2.x): products with weights that are large enough to be made in
-blocks (runtime/kernels/heavy/blocked.h), with what may stand behind them.
+blocks (runtime/kernels/heavy/blocked.h), with what may stand behind them,
+views around them, and several results of a group.
 
 Rows of the weights overlap in memory: the archive is small. All numbers are small multiples of 1/8, so that
 sums in any order are exact. Odd rows and depths, outputs that are no whole panels.
@@ -37,6 +38,13 @@ class Model(torch.nn.Module):
         out.append(torch.relu(F.linear(y, self.wide) + z * 0.5))
         out.append(torch.relu(torch.mm(flat, self.tall) - 1))
         out.append(torch.tanh(y @ self.tall * 0.125))
+        z = torch.addmm(self.bias[:272], y.view(-1, 512), self.tall).view(y.size(0), y.size(1), 272)
+        out.append(torch.relu(z) * z.clamp(max=2.0))
+        out.append(torch.addmm(self.bias[:272], y.view(-1, 512), self.tall).view(y.size(0), y.size(1), 272))
+        z = F.linear(y, self.wide, self.bias)
+        out += [z, torch.relu(z) * 2]
+        z = F.linear(y, self.wide) * 0.5 + 1
+        out += [torch.relu(z), z]
         out.append(F.linear(row.expand(10, 512), self.wide) * 2)
         out.append(F.linear(rows, self.wide) * 2)
         z = torch.relu(F.conv2d(image, self.start, padding=(2, 1)))
