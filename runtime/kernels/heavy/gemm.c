@@ -49,6 +49,14 @@ static bool has_dot_tail(const kiln_gemm_args *g, size_t item) {
   return g->a_col == 1 && g->b_row == 1 && g->b_col != 1 && tail > 0 && 2 * tail <= group;
 }
 
+/* Whether a weight of dot products is read from further than the second cache: of one row where it
+ * does not fit there; of many, for which asking costs less than a tenth, where some such layers do
+ * not. */
+static bool is_asked_for(int64_t rows, int64_t bytes, int64_t l2_bytes) {
+  enum { MANY = 12, LAYERS = 8 };
+  return rows == 1 ? bytes > l2_bytes : rows >= MANY && bytes > l2_bytes / LAYERS;
+}
+
 static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_bytes) {
   kiln_gemm_plan plan = {0};
   const bool few_rows = g->m <= KILN_GEMM_DOT_ROWS && g->b_row == 1 && (g->b_col != 1 || g->n == 1);
@@ -56,7 +64,8 @@ static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_by
   if (few_rows || few_columns) {
     plan.dot = true;
     plan.swap = few_columns && (!few_rows || g->n < g->m);
-    plan.ahead = (plan.swap ? g->m : g->n) * g->k * (int64_t)item > l2_bytes;
+    plan.ahead = is_asked_for(plan.swap ? g->n : g->m,
+                              (plan.swap ? g->m : g->n) * g->k * (int64_t)item, l2_bytes);
     return plan;
   }
   if (g->b_col == 1) {

@@ -54,11 +54,11 @@ ALWAYS_INLINE void NAME(load_rest)(const T *p, int64_t count, V out[NAME(DV)]) {
 }
 
 /* `rows` rows of a times `columns` rows of b, b_col elements apart, to sums[row * pitch + column].
- * With `ahead` the rows of the next tile are asked for, into the second cache: rows that lie in
+ * The rows that are so many behind are asked for, into the second cache (0: none): rows that lie in
  * the third one or in memory are too short for what the CPU asks for by itself. */
 ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t b_col, int64_t k,
                                   T *sums, int64_t pitch, const int rows, const int columns,
-                                  const bool ahead) {
+                                  const int ahead) {
   enum { DV = NAME(DV), LANES_ = NAME(SUM_LANES) };
   V acc[4][8][DV];
   KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
@@ -70,7 +70,7 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
   for (; p + LANES_ <= k; p += LANES_) {
     if (ahead) {
       KILN_MATH_UNROLL for (int j = 0; j < columns; j++)
-          __builtin_prefetch(b + (j + columns) * b_col + p, 0, 2);
+          __builtin_prefetch(b + (j + ahead) * b_col + p, 0, 2);
     }
     KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
       V x[4];
@@ -130,20 +130,23 @@ enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 
     if (j < n && n >= COLUMNS) { /* the last columns, some of them once more: less than alone */  \
       NAME(dot_tile)                                                                              \
       (a, a_row, b + (n - COLUMNS) * b_col, b_col, k, sums + (n - COLUMNS), pitch, rows, COLUMNS, \
-       false);                                                                                    \
+       0);                                                                                        \
       return;                                                                                     \
     }                                                                                             \
     for (; j < n; j++)                                                                            \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, false);         \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, 0);             \
   }
-DOT(dot_1, 1, false)
-DOT(dot_1_ahead, 1, true)
+enum { NAME(DOT_BLOCK) = 16 }; /* columns that all rows go over before the next ones */
+DOT(dot_1, 1, 0)
+DOT(dot_1_ahead, 1, COLUMNS)
 #if KILN_KERNEL_LEVEL > 0
-DOT(dot_2, 2, false)
-DOT(dot_3, 3, false)
+DOT(dot_2, 2, 0)
+DOT(dot_3, 3, 0)
+DOT(dot_3_ahead, 3, NAME(DOT_BLOCK))
 #endif
 #if KILN_KERNEL_LEVEL == 2
-DOT(dot_4, 4, false)
+DOT(dot_4, 4, 0)
+DOT(dot_4_ahead, 4, NAME(DOT_BLOCK))
 #endif
 #undef DOT
 #undef DOT_COLUMNS
@@ -152,7 +155,7 @@ DOT(dot_4, 4, false)
  * KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
                            const NAME(dest) * c, T *scratch) {
-  enum { BLOCK = 16, MAX_ROWS = KILN_GEMM_DOT_ROWS };
+  enum { BLOCK = NAME(DOT_BLOCK), MAX_ROWS = KILN_GEMM_DOT_ROWS };
   static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
                               int64_t) = {
       NAME(dot_1),
@@ -162,6 +165,18 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
 #endif
 #if KILN_KERNEL_LEVEL == 2
       NAME(dot_4),
+#endif
+  };
+  /* Of one row; and of the first of many, while the others go over what is there. */
+  static void (*const aheads[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
+                                int64_t) = {
+      NAME(dot_1_ahead),
+#if KILN_KERNEL_LEVEL > 0
+      NAME(dot_2),
+      NAME(dot_3_ahead),
+#endif
+#if KILN_KERNEL_LEVEL == 2
+      NAME(dot_4_ahead),
 #endif
   };
   const T *a = g->a;
@@ -179,9 +194,8 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
-      (rows == 1 && plan->ahead ? NAME(dot_1_ahead) : dots[rows - 1])(
-          a + i * a_row, a_row, (const T *)g->b + j * g->b_col, g->b_col, g->k, columns,
-          sums + i * BLOCK, BLOCK);
+      (plan->ahead && i == 0 ? aheads : dots)[rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col,
+                                        g->b_col, g->k, columns, sums + i * BLOCK, BLOCK);
       i += rows;
     }
     const NAME(dest) at = NAME(dest_at)(c, 0, j);
