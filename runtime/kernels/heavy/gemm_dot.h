@@ -194,8 +194,9 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
-      (plan->ahead && i == 0 ? aheads : dots)[rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col,
-                                        g->b_col, g->k, columns, sums + i * BLOCK, BLOCK);
+      (plan->ahead && i == 0 ? aheads : dots)[rows - 1](a + i * a_row, a_row,
+                                                        (const T *)g->b + j * g->b_col, g->b_col,
+                                                        g->k, columns, sums + i * BLOCK, BLOCK);
       i += rows;
     }
     const NAME(dest) at = NAME(dest_at)(c, 0, j);
