@@ -118,6 +118,62 @@ static kiln_status *refuse_flat(kiln_zip *zip) {
                     first);
 }
 
+/* -- Headers --
+ *
+ * Of archives with more than 4 GiB minizip 1.1 takes 2^32 - 1 for the place and the sizes that are
+ * in the zip64 field: they are read here (APPNOTE.TXT 6.3.10, 4.3.7, 4.3.12, 4.5.3). */
+
+static uint64_t number_at(const unsigned char *p, int bytes) {
+  uint64_t number = 0;
+  for (int i = bytes - 1; i >= 0; i--) number = number << 8 | p[i];
+  return number;
+}
+enum { CENTRAL_BYTES = 46, LOCAL_BYTES = 30, ZIP64_FIELD = 1 };
+#define IN_ZIP64 UINT64_C(0xffffffff)
+
+/* NULL: there is no whole one at that place. */
+static const unsigned char *header_at(const kiln_mapping *mapping, uint64_t at, const char *magic,
+                                      size_t bytes) {
+  const unsigned char *p = mapping->data;
+  if (at > mapping->size || mapping->size - at < bytes || memcmp(p + at, magic, 4) != 0)
+    return NULL;
+  return p + at;
+}
+
+/* Numbers that the field has in place of those that did not fit, in this order. */
+static void take_zip64(const unsigned char *field, uint64_t bytes, uint64_t *const numbers[3]) {
+  for (int i = 0; i < 3; i++) {
+    if (*numbers[i] != IN_ZIP64 || bytes < 8) continue;
+    *numbers[i] = number_at(field, 8);
+    field += 8;
+    bytes -= 8;
+  }
+}
+
+/* Sizes, and where the local header is, by the directory's entry. */
+static bool read_places(const kiln_mapping *mapping, uint64_t at, kiln_zip_entry *entry) {
+  const unsigned char *p = header_at(mapping, at, "PK\1\2", CENTRAL_BYTES);
+  if (!p) return false;
+  const uint64_t name = number_at(p + 28, 2), extra = number_at(p + 30, 2);
+  if (mapping->size - at - CENTRAL_BYTES < name + extra) return false;
+  entry->packed = number_at(p + 20, 4);
+  entry->size = number_at(p + 24, 4);
+  entry->header = number_at(p + 42, 4);
+  const unsigned char *field = p + CENTRAL_BYTES + name;
+  for (uint64_t left = extra; left >= 4;) {
+    const uint64_t bytes = number_at(field + 2, 2);
+    if (left - 4 < bytes) return false;
+    if (number_at(field, 2) == ZIP64_FIELD)
+      take_zip64(field + 4, bytes,
+                 (uint64_t *const[]){&entry->size, &entry->packed, &entry->header});
+    field += 4 + bytes;
+    left -= 4 + bytes;
+  }
+  return true;
+}
+
+/* -- Entries -- */
+
 static kiln_status *add_entry(kiln_zip *zip, kiln_str *prefix) {
   unz_file_info64 info;
   char name[MAX_NAME + 1];
@@ -152,15 +208,12 @@ static kiln_status *add_entry(kiln_zip *zip, kiln_str *prefix) {
   if (info.compression_method != 0 && info.compression_method != DEFLATED) {
     return BAD_RECORD(below, "has compression method %lu", info.compression_method);
   }
+  kiln_zip_entry entry = {
+      .name = below, .crc = (uint32_t)info.crc, .deflated = info.compression_method == DEFLATED};
   unz64_file_pos position = {0, 0};
-  if (unzGetFilePos64(zip->file, &position) != UNZ_OK) return bad_directory();
-  kiln_zip_entry entry = {.name = below,
-                          .directory_offset = position.pos_in_zip_directory,
-                          .entry_number = position.num_of_file,
-                          .packed = info.compressed_size,
-                          .size = info.uncompressed_size,
-                          .crc = (uint32_t)info.crc,
-                          .deflated = info.compression_method == DEFLATED};
+  if (unzGetFilePos64(zip->file, &position) != UNZ_OK ||
+      !read_places(zip->mapping, position.pos_in_zip_directory, &entry))
+    return bad_directory();
   kiln_vec_push(zip->arena, &zip->entries, entry);
   kiln_map_set(&zip->by_name, below, (void *)(uintptr_t)zip->entries.count);
   return NULL;
@@ -248,18 +301,21 @@ kiln_zip_entry *kiln_zip_find(kiln_zip *zip, kiln_str name) {
 
 /* -- Members -- */
 
+static bool is_said(const unsigned char *p, uint64_t number) {
+  const uint64_t said = number_at(p, 4);
+  return said == number || said == IN_ZIP64;
+}
+
 /* Finds where the data begins, by the local header, and that it lies within the file. */
 static kiln_status *locate(kiln_zip *zip, const kiln_zip_entry *entry, kiln_str *out_packed) {
-  unz64_file_pos position = {entry->directory_offset, entry->entry_number};
-  int method;
-  errno = 0;
-  if (unzGoToFilePos64(zip->file, &position) != UNZ_OK ||
-      unzOpenCurrentFile2(zip->file, &method, NULL, 1) != UNZ_OK) {
-    if (lacks_memory()) return kiln_status_oom();
-    return BAD_RECORD(entry->name, "has a damaged header");
-  }
-  uint64_t offset = unzGetCurrentFileZStreamPos64(zip->file);
-  unzCloseCurrentFile(zip->file);
+  enum { SAID_BEHIND = 8 }; /* sums and sizes */
+  const unsigned char *p = header_at(zip->mapping, entry->header, "PK\3\4", LOCAL_BYTES);
+  bool agrees = p && number_at(p + 8, 2) == (entry->deflated ? DEFLATED : 0);
+  if (agrees && !(p[6] & SAID_BEHIND))
+    agrees = number_at(p + 14, 4) == entry->crc && is_said(p + 18, entry->packed) &&
+             is_said(p + 22, entry->size);
+  if (!agrees) return BAD_RECORD(entry->name, "has a damaged header");
+  const uint64_t offset = entry->header + LOCAL_BYTES + number_at(p + 26, 2) + number_at(p + 28, 2);
   if (offset > zip->mapping->size || entry->packed > zip->mapping->size - offset) {
     return BAD_RECORD(entry->name, "reaches past the file's end");
   }

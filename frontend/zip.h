@@ -17,9 +17,8 @@
 #include "frontend/file.h"
 
 typedef struct kiln_zip_entry {
-  kiln_str name;             /* below the prefix */
-  uint64_t directory_offset; /* of its entry, for minizip */
-  uint64_t entry_number;
+  kiln_str name;         /* below the prefix */
+  uint64_t header;       /* where its local header is */
   uint64_t packed, size; /* bytes in the file, and inflated */
   uint32_t crc;
   bool deflated;

@@ -19,6 +19,9 @@ typedef struct archive_builder {
     int method;
   } entries[ARCHIVE_RECORDS];
   int count;
+  /* What the directory's entries have in a zip64 field, as those of archives with more than 4 GiB:
+     1 sizes, 2 places; and by how many bytes the field is too short for that. */
+  int zip64, zip64_lacks;
 } archive_builder;
 
 static inline void archive__put(archive_builder *a, uint64_t value, int size) {
@@ -79,9 +82,14 @@ static inline void archive_add_bytes(archive_builder *a, const char *name, const
   archive_add_named(a, name, strlen(name), data, size, false, 0, false);
 }
 
+static inline uint64_t archive__or_zip64(const archive_builder *a, int what, uint64_t number) {
+  return a->zip64 & what ? UINT32_MAX : number;
+}
+
 /* The directory and the end entry. */
 static inline void archive_finish(archive_builder *a) {
   size_t begin = a->size;
+  const int field = (a->zip64 & 1 ? 16 : 0) + (a->zip64 & 2 ? 8 : 0) - a->zip64_lacks;
   for (int i = 0; i < a->count; i++) {
     archive__put(a, 0x02014b50, 4);
     archive__put(a, 0, 2);
@@ -90,14 +98,26 @@ static inline void archive_finish(archive_builder *a) {
     archive__put(a, (uint64_t)a->entries[i].method, 2);
     archive__put(a, 0, 4);
     archive__put(a, a->entries[i].crc, 4);
-    archive__put(a, a->entries[i].packed, 4);
-    archive__put(a, a->entries[i].size, 4);
+    archive__put(a, archive__or_zip64(a, 1, a->entries[i].packed), 4);
+    archive__put(a, archive__or_zip64(a, 1, a->entries[i].size), 4);
     archive__put(a, a->entries[i].name_size, 2);
-    archive__put(a, 0, 2 + 2 + 2 + 2);
+    archive__put(a, a->zip64 ? 6 + 4 + (uint64_t)field : 0, 2);
+    archive__put(a, 0, 2 + 2 + 2);
     archive__put(a, 0, 4);
-    archive__put(a, a->entries[i].offset, 4);
+    archive__put(a, archive__or_zip64(a, 2, a->entries[i].offset), 4);
     memcpy(a->bytes + a->size, a->entries[i].name, a->entries[i].name_size);
     a->size += a->entries[i].name_size;
+    if (!a->zip64) continue;
+    archive__put(a, 0x4246, 2); /* somebody else's field comes first */
+    archive__put(a, 2, 2);
+    archive__put(a, 0, 2);
+    archive__put(a, 1, 2);
+    archive__put(a, (uint64_t)field, 2);
+    const size_t before = a->size;
+    if (a->zip64 & 1) archive__put(a, a->entries[i].size, 8);
+    if (a->zip64 & 1) archive__put(a, a->entries[i].packed, 8);
+    if (a->zip64 & 2) archive__put(a, a->entries[i].offset, 8);
+    a->size = before + (size_t)field;
   }
   size_t end = a->size;
   archive__put(a, 0x06054b50, 4);

@@ -72,6 +72,28 @@ static void reads_members(void **state) {
   assert_error(read_name("other/version", NULL), KILN_NOT_FOUND, NULL);
 }
 
+/* Whatever of an entry is in its zip64 field; numbers that this lacks are 2^32 - 1. */
+static void reads_zip64(void **state) {
+  (void)state;
+  for (int zip64 = 1; zip64 <= 3; zip64++) {
+    for (int lacks = 0; lacks <= 1; lacks++) {
+      begin();
+      builder.zip64 = zip64;
+      builder.zip64_lacks = lacks;
+      archive_add(&builder, "top/version", "3\n");
+      archive_add_named(&builder, "top/a", 5, long_text, strlen(long_text), true, 0, false);
+      archive_finish(&builder);
+      if (!lacks) {
+        assert_ok(read_name("version", "3\n"));
+        assert_ok(read_name("a", long_text));
+      } else {
+        assert_error(read_name("a", NULL), KILN_INVALID_FILE,
+                     zip64 == 1 ? "reaches past the file's end" : "damaged header");
+      }
+    }
+  }
+}
+
 static void names_flat_archives(void **state) {
   (void)state;
   begin();
@@ -260,8 +282,8 @@ int main(void) {
       cmocka_unit_test(reads_members),           cmocka_unit_test(refuses_lies),
       cmocka_unit_test(refuses_names),           cmocka_unit_test(checks_every_sum),
       cmocka_unit_test(survives_damage),         cmocka_unit_test(refuses_files),
-      cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(names_flat_archives),
-      cmocka_unit_test(gives_pages_back),
+      cmocka_unit_test(survives_lack_of_memory), cmocka_unit_test(reads_zip64),
+      cmocka_unit_test(names_flat_archives),     cmocka_unit_test(gives_pages_back),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
