@@ -14,11 +14,17 @@
  *
  * What stands behind views of a convolution, element by element, goes in front of them, where it
  * joins the convolution's kernel. Views around a product, addmm(b, x.view(-1, 768), w).view(1, 128,
- * 768), go where what reads it works element by element: x w + b has x's rows. */
+ * 768), go where what reads it works element by element: x w + b has x's rows.
+ *
+ * Products of halves with a weight are products of f32 between casts: of bf16's linear(x, w, b)
+ * becomes linear(x.float(), w.float(), b.float()).bfloat16(), where w.float() is kept, x.float()
+ * joins the group that makes x, and the rounding the group that is behind. */
 #include <string.h>
 
 #include "codegen/codegen.h"
+#include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/kept.h"
 #include "jit/layouts.h"
 
 static bool is_float(const kiln_ir_value *v, int *out_dtype) {
@@ -263,6 +269,68 @@ static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
   return add;
 }
 
+/* -- Products of halves -- */
+
+static bool is_half(const kiln_ir_value *v) {
+  if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
+  const kiln_tensor_detail *d = v->type->detail;
+  return (d->dtype == KILN_DTYPE_F16 || d->dtype == KILN_DTYPE_BF16) && d->requires_grad != 1;
+}
+
+/* Which operand is the weight; -1: it is no product that this pass widens. */
+static int weight_of(const kiln_node *n) {
+  if (kiln_node_is(n, KILN_OP_addmm)) return bias_of(n) < 0 ? -1 : 2;
+  const bool product = kiln_node_is(n, KILN_OP_linear) || kiln_node_is(n, KILN_OP_mm) ||
+                       kiln_node_is(n, KILN_OP_matmul);
+  return product || kiln__convolution_groups(n) > 0 ? 1 : -1;
+}
+
+static const kiln_type *with_dtype(const kiln_type *type, kiln_graph *graph, kiln_dtype dtype) {
+  kiln_tensor_detail d = *type->detail;
+  d.dtype = (int8_t)dtype;
+  return kiln_type_tensor(graph->types, &d);
+}
+
+/* to(v, dtype) beside a node. */
+static kiln_ir_value *cast(kiln_ir_value *v, kiln_dtype dtype, kiln_node *at, bool behind) {
+  kiln_node *n = kiln_node_create_like(at, KILN_OP_to_dtype);
+  (behind ? kiln_node_insert_after : kiln_node_insert_before)(n, at);
+  kiln_node_add_input(n, v);
+  kiln_node_add_input(n, kiln_insert_int_before(n, dtype));
+  for (int i = 0; i < 2; i++) /* non_blocking, copy */
+    kiln_node_add_input(
+        n, kiln_insert_constant_before(n, kiln_bool(false), kiln_type_basic(KILN_TYPE_BOOL)));
+  kiln_node_add_input(n,
+                      kiln_insert_constant_before(n, kiln_none(), kiln_type_basic(KILN_TYPE_NONE)));
+  return kiln_node_add_output(n, with_dtype(v->type, at->graph, dtype));
+}
+
+/* linear(x, w, b) of halves, which sums in f32 and rounds once, is linear of them as f32, rounded:
+ * a kernel, and a weight that is widened once. */
+static bool widen(kiln_node *n) {
+  const int weight = weight_of(n);
+  if (weight < 0 || !is_half(n->outputs[0]) ||
+      !kiln__is_made_of_weights(kiln_node_input(n, weight)))
+    return false;
+  const kiln_dtype dtype = (kiln_dtype)n->outputs[0]->type->detail->dtype;
+  for (int i = 0; i < n->input_count; i++) {
+    const kiln_ir_value *v = kiln_node_input(n, i);
+    if (kiln_type_is_tensor(v->type) && (!is_half(v) || v->type->detail->dtype != (int8_t)dtype))
+      return false;
+  }
+  for (int i = 0; i < n->input_count; i++) {
+    kiln_ir_value *v = kiln_node_input(n, i);
+    if (kiln_type_is_tensor(v->type)) kiln_node_set_input(n, i, cast(v, KILN_DTYPE_F32, n, false));
+  }
+  kiln_ir_value *y = n->outputs[0], *rounded = cast(y, dtype, n, true);
+  y->type = with_dtype(y->type, n->graph, KILN_DTYPE_F32);
+  for (kiln_use *use = y->uses, *next; use; use = next) {
+    next = use->next;
+    if (use->user != rounded->node) kiln_node_set_input(use->user, use->index, rounded);
+  }
+  return true;
+}
+
 /* Where no kernel convolves, statistics are best found by the kernel that reads them. */
 static bool is_convolved(const kiln_pass *pass, const kiln_block *block) {
   const kiln_flags *flags = &pass->env->flags;
@@ -272,9 +340,14 @@ static bool is_convolved(const kiln_pass *pass, const kiln_block *block) {
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {
   const bool convolved = is_convolved(pass, block);
+  const bool widens = !pass->env->flags.exact && pass->env->flags.compat != KILN_COMPAT_TORCH;
   for (kiln_node *n = block->first, *next; n; n = next) {
     next = n->next;
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b]);
+    if (widens && widen(n)) {
+      pass->changed = true;
+      next = n->next;
+    }
     const kiln_node *made = take_views(pass, n);
     if (made) next = made->next;
     if (made || (convolved && (take_norm_apart(n) || raise_map(pass, n))) || decompose(n))

@@ -99,10 +99,29 @@ bool kiln__fusion_is_map(const kiln_node *n) {
   return moves || n->op->flags & KILN_OP_WINDOWS;
 }
 
+/* to(x, f32) of halves, which is never x itself. */
+static bool changes_dtype(const kiln_node *n) {
+  if (n->input_count == 0 || n->output_count != 1 || !kiln_type_is_tensor(n->outputs[0]->type) ||
+      !kiln_type_is_tensor(kiln_node_input(n, 0)->type))
+    return false;
+  const kiln_tensor_detail *from = kiln_node_input(n, 0)->type->detail;
+  const kiln_tensor_detail *to = n->outputs[0]->type->detail;
+  return from && to && kiln_dtype_is_valid(from->dtype) && kiln_dtype_is_valid(to->dtype) &&
+         from->dtype != to->dtype;
+}
+
+bool kiln__fusion_widens(const kiln_node *n) {
+  if (n->op->cost != KILN_COST_data || !changes_dtype(n)) return false;
+  const int from = kiln_node_input(n, 0)->type->detail->dtype;
+  return (from == KILN_DTYPE_F16 || from == KILN_DTYPE_BF16) &&
+         n->outputs[0]->type->detail->dtype == KILN_DTYPE_F32;
+}
+
 /* Its results may be an argument's memory, or are a list; or are made of nothing, and worth it only
  * where nobody else wants them. */
 static bool shares(const kiln_node *n) {
   if (!kiln__fusion_is_map(n) || n->op->flags & KILN_OP_WINDOWS) return false;
+  if (n->op->cost == KILN_COST_data && changes_dtype(n)) return false;
   if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||

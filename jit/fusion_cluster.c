@@ -395,10 +395,11 @@ static bool is_read_again(partition *p, int node) {
 }
 
 /* To read it again is to read its argument again. A join before windows would have parts for each
- * of an element's neighbours. */
+ * of an element's neighbours; halves would be widened for each product. */
 static bool is_copied(const kiln_fusion *f, const kiln_fusion_cluster *c, int node) {
   const kiln_fusion_node *n = &f->nodes[node];
   if (c->has_windows && !n->is_view) return false;
+  if (c->rows.product && kiln__fusion_widens(n->node)) return false;
   return kiln__fusion_is_map(n->node) && !(n->node->op->flags & KILN_OP_WINDOWS);
 }
 
@@ -606,8 +607,7 @@ static bool refuse_views(kiln_fusion *f, const kiln_fusion_cluster *c) {
   return any;
 }
 
-/* A convolution whose loops have no tile as its result lies here, and have one with channels last:
- * where it does not get them (layouts.c), the group gives way. */
+/* A convolution may have tiles with channels last alone: without them it gives way (layouts.c). */
 static bool gets_last(const kiln_fusion *f, const kiln_fusion_cluster *c) {
   for (int m = c->first; m >= 0; m = f->nodes[m].next_member)
     if (f->nodes[m].lies_last) return true;

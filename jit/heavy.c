@@ -246,11 +246,13 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
     return false;
   const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
   const bool is_volume = weight->rank == 2 + AXES;
+  int64_t strides[KILN_MAX_RANK]; /* which are not the type's where a group makes the weight */
+  kiln_tensor_detail_strides(weight, strides);
   for (int d = 0; d < 2 + AXES; d++) {
     const int at = d < 2 || is_volume ? d : d - 1;
     const bool is_missing = d == 2 && !is_volume;
     out->pack.sizes[d] = is_missing ? 1 : weight->sizes[at];
-    out->pack.strides[d] = is_missing ? 0 : weight->strides[at];
+    out->pack.strides[d] = is_missing ? 0 : strides[at];
   }
   out->winograd = problem_of(body, n, &of);
   drop_planes(&out->winograd, &out->pack);
@@ -338,8 +340,9 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
              out_rows != h->blocked.rows) {
     return false;
   }
-  h->pack.strides[0] = w->strides[outputs];
-  h->pack.strides[1] = w->strides[1 - outputs];
+  kiln_tensor_detail_strides(w, strides);
+  h->pack.strides[0] = strides[outputs];
+  h->pack.strides[1] = strides[1 - outputs];
   return true;
 }
 

@@ -9,6 +9,9 @@
 #include <complex.h>
 
 #include "base/budget.h"
+#include "runtime/kernels/factory/factory.h"
+#include "runtime/kernels/pointwise/iter.h"
+#include "runtime/strides.h"
 
 /* -- The reference -- */
 
@@ -94,13 +97,14 @@ static kiln_status *begin_product(product *p, kiln_call *call, const kiln_tensor
   return NULL;
 }
 
-/* Where the dtype is computed in as it is, the tensor is read where it lies. */
+/* Where the dtype is computed in as it is, the tensor is read where it lies; else a copy that lies
+ * like it, whatever of a weight is rows. */
 static kiln_status *set_operand(product *p, operand *o, kiln_tensor *t) {
   o->tensor = t;
   if (kiln_tensor_dtype(t) == p->compute) return NULL;
-  KILN_TRY(kiln__as_dtype(p->call, t, p->compute, &o->made));
+  KILN_TRY(kiln__empty_like(p->call, t, p->compute, KILN_FORMAT_PRESERVE, &o->made));
   o->tensor = o->made;
-  return NULL;
+  return kiln_pw_copy(p->call, o->made, t);
 }
 
 static void end_product(product *p) {
