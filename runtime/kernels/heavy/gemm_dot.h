@@ -156,27 +156,18 @@ DOT(dot_4_ahead, 4, NAME(DOT_BLOCK))
 static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
                            const NAME(dest) * c, T *scratch) {
   enum { BLOCK = NAME(DOT_BLOCK), MAX_ROWS = KILN_GEMM_DOT_ROWS };
-  static void (*const dots[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
-                              int64_t) = {
-      NAME(dot_1),
-#if KILN_KERNEL_LEVEL > 0
-      NAME(dot_2),
-      NAME(dot_3),
-#endif
+  /* As they are; and of one row, and the first of many, while the others go over what is there. */
+  static void (*const dots[2][NAME(DOT_MR)])(const T *, int64_t, const T *, int64_t, int64_t,
+                                             int64_t, T *, int64_t) = {
 #if KILN_KERNEL_LEVEL == 2
-      NAME(dot_4),
-#endif
-  };
-  /* Of one row; and of the first of many, while the others go over what is there. */
-  static void (*const aheads[])(const T *, int64_t, const T *, int64_t, int64_t, int64_t, T *,
-                                int64_t) = {
-      NAME(dot_1_ahead),
-#if KILN_KERNEL_LEVEL > 0
-      NAME(dot_2),
-      NAME(dot_3_ahead),
-#endif
-#if KILN_KERNEL_LEVEL == 2
-      NAME(dot_4_ahead),
+      {NAME(dot_1), NAME(dot_2), NAME(dot_3), NAME(dot_4)},
+      {NAME(dot_1_ahead), NAME(dot_2), NAME(dot_3_ahead), NAME(dot_4_ahead)},
+#elif KILN_KERNEL_LEVEL == 1
+      {NAME(dot_1), NAME(dot_2), NAME(dot_3)},
+      {NAME(dot_1_ahead), NAME(dot_2), NAME(dot_3_ahead)},
+#else
+      {NAME(dot_1)},
+      {NAME(dot_1_ahead)},
 #endif
   };
   const T *a = g->a;
@@ -194,9 +185,8 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
-      (plan->ahead && i == 0 ? aheads : dots)[rows - 1](a + i * a_row, a_row,
-                                                        (const T *)g->b + j * g->b_col, g->b_col,
-                                                        g->k, columns, sums + i * BLOCK, BLOCK);
+      dots[plan->ahead && i == 0][rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col,
+                                            g->b_col, g->k, columns, sums + i * BLOCK, BLOCK);
       i += rows;
     }
     const NAME(dest) at = NAME(dest_at)(c, 0, j);
