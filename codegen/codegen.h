@@ -44,6 +44,9 @@ typedef enum kiln_factor_type { KILN_FACTORS_F32, KILN_FACTORS_BF16 } kiln_facto
 kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int input_count,
                                           kiln_ir_value *const *outputs, int output_count,
                                           kiln_factor_type factors, kiln_mem *mem);
+/* The same of a whole group. */
+kiln_reason kiln_codegen_can_lower_group(const kiln_graph *body, kiln_factor_type factors,
+                                         kiln_mem *mem);
 /* What loop IR lacks for it (its column LACKS), or none. */
 kiln_reason kiln_codegen_lacks(const kiln_op *op);
 /* Whether its lowering is a contraction. */

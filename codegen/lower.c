@@ -579,6 +579,19 @@ kiln_reason kiln_codegen_can_lower_values(kiln_ir_value *const *inputs, int inpu
   return l.reason;
 }
 
+kiln_reason kiln_codegen_can_lower_group(const kiln_graph *body, kiln_factor_type factors,
+                                         kiln_mem *mem) {
+  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_ir_value **values = KILN_NEW_ARRAY(arena, kiln_ir_value *, inputs + outputs);
+  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
+  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
+  const kiln_reason reason =
+      kiln_codegen_can_lower_values(values, inputs, values + inputs, outputs, factors, mem);
+  kiln_arena_destroy(arena);
+  return reason;
+}
+
 /* Equal kernels are one, whatever their guards say: what proves nothing in it goes. */
 static kiln_status *drop_orders(kiln_loop_fn *fn) {
   kiln_dim_order orders[KILN_DIMS_ASSUMED];

@@ -45,9 +45,7 @@ static bool may_write_bordered(const kiln_graph *body) {
     if (!kiln_codegen_contracts(n->op)) continue;
     const kiln_type *w = kiln_node_input(n, 1)->type;
     if (!kiln_codegen_convolves(n->op) || !kiln_type_has_dims(w)) return false;
-    bool is_pixel = true;
-    for (int d = 2; d < w->detail->rank; d++) is_pixel &= w->detail->sizes[d] == 1;
-    if (!is_pixel &&
+    if (!kiln__is_of_pixels(w->detail) &&
         !(kiln_dim_is_number(w->detail->sizes[1]) && w->detail->sizes[1] <= FEW_CHANNELS))
       return false;
   }

@@ -16,6 +16,20 @@ static inline int64_t kiln__convolution_groups(const kiln_node *n) {
   return kiln_ir_value_const_int(kiln_node_input(n, plain ? 6 : 8), &groups) ? groups : 0;
 }
 
+static inline bool kiln__has_convolution(const kiln_block *block) {
+  for (const kiln_node *n = block->first; n; n = n->next)
+    if (n->op && kiln_codegen_convolves(n->op)) return true;
+  return false;
+}
+
+/* Whether it has one element along each dimension of the windows: weights of single pixels, an
+ * image of one. */
+static inline bool kiln__is_of_pixels(const kiln_tensor_detail *t) {
+  for (int d = 2; d < t->rank; d++)
+    if (t->sizes[d] != 1) return false;
+  return true;
+}
+
 /* Whether it is transposed, or may be. */
 static inline bool kiln__convolution_is_transposed(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_convolution) || kiln_node_is(n, KILN_OP__convolution))

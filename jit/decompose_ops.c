@@ -34,13 +34,15 @@ static bool is_float(const kiln_ir_value *v, int *out_dtype) {
   return (d->dtype == KILN_DTYPE_F32 || d->dtype == KILN_DTYPE_F64) && d->requires_grad != 1;
 }
 
+static bool is_elementwise(const kiln_node *n, const kiln_block *block) {
+  return n->block == block && n->op && n->op->cost == KILN_COST_pointwise &&
+         n->op->variant == KILN_VARIANT_NONE && kiln_codegen_has_lowering(n->op);
+}
+
 /* Its one reader is an operator of the same block that may be in a group. */
 static bool feeds_group(const kiln_node *n) {
   const kiln_ir_value *result = kiln_node_output(n, 0);
-  if (result->use_count != 1) return false;
-  const kiln_node *user = result->uses->user;
-  return user->block == n->block && user->op && user->op->cost == KILN_COST_pointwise &&
-         user->op->variant == KILN_VARIANT_NONE && kiln_codegen_has_lowering(user->op);
+  return result->use_count == 1 && is_elementwise(result->uses->user, n->block);
 }
 
 /* The index of its bias, where the operator is one that this pass takes apart; or -1. */
@@ -87,12 +89,6 @@ static bool decompose(kiln_node *n) {
 }
 
 /* -- Group norm -- */
-
-static bool has_convolution(const kiln_block *block) {
-  for (const kiln_node *n = block->first; n; n = n->next)
-    if (n->op && kiln_codegen_convolves(n->op)) return true;
-  return false;
-}
 
 /* Signals, images or volumes of floats that lie row by row, as the result does. */
 static bool is_plain_image(kiln_graph *graph, const kiln_ir_value *v) {
@@ -167,20 +163,6 @@ static bool is_only_use(const kiln_ir_value *v, const kiln_node *user) {
   return v->use_count == 1 && v->node->block == user->block;
 }
 
-static kiln_dim numel_of(const kiln_ir_value *v) {
-  kiln_dim numel = 1;
-  for (int d = 0; d < v->type->detail->rank; d++)
-    numel = kiln_dim_product(kiln_type_table_dims(v->node->graph->types), numel,
-                             v->type->detail->sizes[d]);
-  return numel;
-}
-
-/* Whether a view has all elements of it, as far as types tell. */
-static bool has_all_of(const kiln_ir_value *view, const kiln_ir_value *v) {
-  return kiln_type_has_dims(view->type) && kiln_type_has_dims(v->type) &&
-         kiln_dim_is_known(numel_of(v)) && numel_of(view) == numel_of(v);
-}
-
 /* A convolution's result, or what is made of it element by element. */
 static bool is_of_convolution(const kiln_ir_value *v) {
   enum { MOST_MAPS = 8 };
@@ -201,7 +183,7 @@ static bool raise_map(kiln_pass *pass, kiln_node *n) {
     y = kiln_node_input(y->node, 0);
   }
   if (!first || !is_only_use(y, first) || !is_of_convolution(y) || to->type != from->type ||
-      !has_all_of(from, y) || kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
+      !kiln__has_all_of(from, y) || kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
       kiln_alias_has_writers(kiln_pass_alias(pass), to))
     return false;
   kiln_ir_value_replace_uses(to, from);
@@ -226,11 +208,6 @@ static bool is_row_major(const kiln_ir_value *v) {
          kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), v->type->detail);
 }
 
-static bool is_elementwise(const kiln_node *n, const kiln_block *block) {
-  return n->block == block && n->op && n->op->cost == KILN_COST_pointwise &&
-         n->op->variant == KILN_VARIANT_NONE && kiln_codegen_has_lowering(n->op);
-}
-
 /* Whether v has the rows of x, each of another length. */
 static bool has_rows_of(const kiln_ir_value *v, const kiln_ir_value *x) {
   if (!is_row_major(v) || !is_row_major(x)) return false;
@@ -252,8 +229,9 @@ static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
     return NULL;
   kiln_ir_value *x = kiln_node_input(rows->node, 0), *to = last->outputs[0];
   const kiln_ir_value *w = kiln_node_input(n, 2);
-  if (!has_rows_of(to, x) || !is_row_major(rows) || !has_all_of(rows, x) || !has_all_of(to, y) ||
-      !is_matrix(w) || !is_matrix(rows) || w->type->detail->dtype != dtype ||
+  if (!has_rows_of(to, x) || !is_row_major(rows) || !kiln__has_all_of(rows, x) ||
+      !kiln__has_all_of(to, y) || !is_matrix(w) || !is_matrix(rows) ||
+      w->type->detail->dtype != dtype ||
       x->type->detail->sizes[x->type->detail->rank - 1] != rows->type->detail->sizes[1] ||
       kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
       kiln_alias_has_writers(kiln_pass_alias(pass), x))
@@ -335,7 +313,7 @@ static bool widen(kiln_node *n) {
 static bool is_convolved(const kiln_pass *pass, const kiln_block *block) {
   const kiln_flags *flags = &pass->env->flags;
   return flags->layouts && !flags->exact && flags->codegen == (int)KILN_BACKEND_LLVM &&
-         flags->compat != KILN_COMPAT_TORCH && has_convolution(block);
+         flags->compat != KILN_COMPAT_TORCH && kiln__has_convolution(block);
 }
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {

@@ -99,7 +99,7 @@ bool kiln__fusion_is_map(const kiln_node *n) {
   return moves || n->op->flags & KILN_OP_WINDOWS;
 }
 
-/* to(x, f32) of halves, which is never x itself. */
+/* to(x, dtype) of another one, which is never x itself. */
 static bool changes_dtype(const kiln_node *n) {
   if (n->input_count == 0 || n->output_count != 1 || !kiln_type_is_tensor(n->outputs[0]->type) ||
       !kiln_type_is_tensor(kiln_node_input(n, 0)->type))

@@ -64,12 +64,7 @@ static bool reads_pixels(const kiln_node *n, const kiln_tensor_detail *in,
 
 /* A window over all of an image: a vector times a matrix of weights, which lie well as they are. */
 static bool is_whole_image(const kiln_tensor_detail *to, const kiln_tensor_detail *of) {
-  bool is_window = false, is_row = to->sizes[0] == 1 && of->sizes[1] > 1;
-  for (int d = 2; d < to->rank; d++) {
-    is_row &= to->sizes[d] == 1;
-    is_window |= of->sizes[d] > 1;
-  }
-  return is_window && is_row;
+  return to->sizes[0] == 1 && of->sizes[1] > 1 && kiln__is_of_pixels(to) && !kiln__is_of_pixels(of);
 }
 
 /* Whether its result may have channels last in memory (layouts.c): a matrix product of pixels and

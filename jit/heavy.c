@@ -55,15 +55,6 @@ static bool is_addmm(const kiln_node *n) { return kiln_node_is(n, KILN_OP_addmm)
 static const kiln_ir_value *x_of(const kiln_node *n) { return kiln_node_input(n, is_addmm(n)); }
 static const kiln_ir_value *w_of(const kiln_node *n) { return kiln_node_input(n, 1 + is_addmm(n)); }
 
-/* Whether a view has all elements of what it is one of. */
-static bool has_all_of(kiln_dims *dims, const kiln_ir_value *view, const kiln_ir_value *v) {
-  const kiln_tensor_detail *a = view->type->detail, *b = v->type->detail;
-  kiln_dim numel = 1, all = 1;
-  for (int d = 0; d < a->rank; d++) numel = kiln_dim_product(dims, numel, a->sizes[d]);
-  for (int d = 0; d < b->rank; d++) all = kiln_dim_product(dims, all, b->sizes[d]);
-  return kiln_dim_is_known(all) && numel == all;
-}
-
 /* The bias of linear, addmm and convolutions; NULL: there is none. */
 static const kiln_ir_value *bias_of(const kiln_node *n) {
   if (is_addmm(n)) return kiln_node_input(n, 0);
@@ -85,7 +76,7 @@ static const kiln_ir_value *memory_of(const kiln_graph *body, const kiln_node *n
     if (!v->node->op || v->node->op->cost != KILN_COST_view || v->node->input_count == 0) break;
     const kiln_ir_value *from = kiln_node_input(v->node, 0);
     if (!is_floats(v) || !is_floats(from) || !kiln__is_row_major(dims, v->type->detail) ||
-        !kiln__is_row_major(dims, from->type->detail) || !has_all_of(dims, v, from))
+        !kiln__is_row_major(dims, from->type->detail) || !kiln__has_all_of(v, from))
       break;
     v = from;
   }

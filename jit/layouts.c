@@ -60,6 +60,19 @@ bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
   return !t->physical;
 }
 
+static kiln_dim elements_of(const kiln_ir_value *v) {
+  kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
+  kiln_dim count = 1;
+  for (int d = 0; d < v->type->detail->rank; d++)
+    count = kiln_dim_product(dims, count, v->type->detail->sizes[d]);
+  return count;
+}
+
+bool kiln__has_all_of(const kiln_ir_value *view, const kiln_ir_value *v) {
+  return kiln_type_has_dims(view->type) && kiln_type_has_dims(v->type) &&
+         kiln_dim_is_known(elements_of(v)) && elements_of(view) == elements_of(v);
+}
+
 static bool lies_alike(const kiln_ir_value *v, const kiln_tensor_detail *t) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
@@ -533,23 +546,13 @@ static void lay_block(kiln_pass *pass, kiln_block *block) {
 
 /* -- What has no channels last -- */
 
-static bool convolves(const kiln_graph *body) {
-  for (const kiln_node *n = body->top->first; n; n = n->next)
-    if (n->op && kiln_codegen_convolves(n->op)) return true;
-  return false;
-}
-
 /* A convolution's loops may have a tile with channels last alone: windows over single channels of a
  * signal. */
 static bool lacks_tiles(kiln_pass *pass, const kiln_graph *body) {
-  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
-  if (!convolves(body)) return false;
-  kiln_ir_value **values = KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, inputs + outputs);
-  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
-  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
-  return kiln_codegen_can_lower_values(
-             values, inputs, values + inputs, outputs, (kiln_factor_type)pass->env->flags.matmul,
-             kiln_arena_mem(pass->scratch)) == KILN_REASON_product_by_kernel;
+  return kiln__has_convolution(body->top) &&
+         kiln_codegen_can_lower_group(body, (kiln_factor_type)pass->env->flags.matmul,
+                                      kiln_arena_mem(pass->scratch)) ==
+             KILN_REASON_product_by_kernel;
 }
 
 /* Resized pictures whose channels are not last are gathered along their rows: the interpreter's

@@ -41,8 +41,7 @@ static bool reads_in_place(const kiln_node *group, int input) {
             ? kiln_node_input(n, 1)->type->detail
             : NULL;
     if (use->index != 0 || !w || w->rank < 3 || kiln__convolution_groups(n) == 0) return false;
-    for (int d = 2; d < w->rank && w->sizes[1] != 1; d++)
-      if (w->sizes[d] != 1) return false;
+    if (w->sizes[1] != 1 && !kiln__is_of_pixels(w)) return false;
   }
   return true;
 }
@@ -93,13 +92,8 @@ static void sink(kiln_pass *pass, const kiln_node *view, int output, kiln_node *
 }
 
 static bool is_lowered(kiln_pass *pass, const kiln_graph *body) {
-  const int inputs = kiln_graph_input_count(body), outputs = kiln_graph_output_count(body);
-  kiln_ir_value **values = KILN_NEW_ARRAY(pass->scratch, kiln_ir_value *, inputs + outputs + 1);
-  for (int i = 0; i < inputs; i++) values[i] = kiln_graph_input(body, i);
-  for (int i = 0; i < outputs; i++) values[inputs + i] = kiln_graph_output(body, i);
-  return kiln_codegen_can_lower_values(values, inputs, values + inputs, outputs,
-                                       (kiln_factor_type)pass->env->flags.matmul,
-                                       kiln_arena_mem(pass->scratch)) == KILN_REASON_none;
+  return kiln_codegen_can_lower_group(body, (kiln_factor_type)pass->env->flags.matmul,
+                                      kiln_arena_mem(pass->scratch)) == KILN_REASON_none;
 }
 
 /* Whether the group can still be lowered with the view in it, as a copy of it tells: it may have

@@ -11,10 +11,7 @@ import neutral
 
 
 def norm(kind, channels):
-    made = kind(channels)
-    made.running_mean.normal_(), made.running_var.uniform_(0.5, 2)
-    made.weight.data.normal_(), made.bias.data.normal_()
-    return made
+    return neutral.drawn_norm(kind(channels))
 
 
 class Branch(nn.Module):

@@ -14,10 +14,7 @@ import neutral
 
 
 def norm(channels):
-    made = nn.BatchNorm2d(channels)
-    made.running_mean.normal_(), made.running_var.uniform_(0.5, 2)
-    made.weight.data.normal_(), made.bias.data.normal_()
-    return made
+    return neutral.drawn_norm(nn.BatchNorm2d(channels))
 
 
 def window(channels, size, stride=1):

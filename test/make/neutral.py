@@ -21,6 +21,13 @@ def define(source, name="model.py", scope=None):
     return module
 
 
+def drawn_norm(made):
+    """A batch norm with statistics and weights as if it had been trained."""
+    made.running_mean.normal_(), made.running_var.uniform_(0.5, 2)
+    made.weight.data.normal_(), made.bias.data.normal_()
+    return made
+
+
 def save_case(name, model, calls, note, rtol=1e-5, atol=1e-6, reference=None, kind="script"):
     """Writes test/data/own/name: the model, scripted if it is no trace (`kind`), and of each call its inputs and what PyTorch gives, or gives for
     the model `reference`."""
