@@ -35,11 +35,15 @@ def install(folder):
     print(python)
 
 
-def load_suite(path):
-    spec = importlib.util.spec_from_file_location("suite", path)
+def load_module(path):
+    spec = importlib.util.spec_from_file_location("loaded", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.S
+    return module
+
+
+def load_suite(path):
+    return load_module(path).S
 
 
 def suite_module(torch, name):
@@ -128,7 +132,7 @@ class Kiln:
     def answer(self, torch, path):
         subprocess.check_call(self.run_args + [path], env=self.env, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
-        return torch.load(path).numpy()
+        return torch.load(path)
 
     def figures(self):
         return json.loads(subprocess.check_output(self.args, env=self.env))
@@ -173,7 +177,7 @@ def main():
         want = peers["PyTorch"]()
         for peer, call in peers.items():
             check(name, peer, call(), want)
-        check(name, "Kiln", kiln.answer(torch, path + "_answer.pt"), want)
+        check(name, "Kiln", kiln.answer(torch, path + "_answer.pt").numpy(), want)
         runners[name] = (kiln, peers)
         figures[name] = {"Kiln": [], "first": [], **{peer: [] for peer in peers}}
     for _ in range(args.rounds):

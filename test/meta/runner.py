@@ -238,15 +238,31 @@ int main(void) { return small(9) == 1 && five(5) == 1 && five(4) == 0 ? 0 : 1; }
 '''
 
 
-def check_mutate(tree):
-    """test/mutate sees which faults a test sees, and fails for one that none sees and that has no reason"""
-    folder = os.path.join(ROOT, 'test', 'mutate')
-    sys.path.append(folder)
-    import plant
-    spec = importlib.util.spec_from_file_location('mutate', os.path.join(folder, 'run.py'))
+MUTATE = os.path.join(ROOT, 'test', 'mutate')
+
+
+def load_mutate():
+    """test/mutate/run.py; its folder is where it finds plant.py"""
+    if MUTATE not in sys.path:
+        sys.path.append(MUTATE)
+    spec = importlib.util.spec_from_file_location('mutate', os.path.join(MUTATE, 'run.py'))
     mutate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(mutate)
+    return mutate
 
+
+def check_survivors(tree):
+    """test/mutate/survivors.txt names faults that are planted: after a change to their lines they may be others"""
+    mutate = load_mutate()
+    planted = {fault.key() for fault in mutate.make_faults().values()}
+    for key in mutate.read_reasons().keys() - planted:
+        yield 'not planted: ' + key
+
+
+def check_mutate(tree):
+    """test/mutate sees which faults a test sees, and fails for one that none sees and that has no reason"""
+    mutate = load_mutate()
+    import plant
     chosen = dict(enumerate(plant.choose('a.c', FAULTY, 10)))
     border = [fault.key() for fault in chosen.values() if fault.rule == 'border']
     if border != ['a.c: border: x >= 2 for x > 2']:
@@ -256,7 +272,7 @@ def check_mutate(tree):
         with open(os.path.join(built, 'a.c'), 'w') as f:
             f.write(plant.planted(FAULTY, list(chosen.items())))
         program = os.path.join(built, 'a')
-        subprocess.run(['cc', '-I', folder, '-o', program, f.name], check=True)
+        subprocess.run(['cc', '-I', MUTATE, '-o', program, f.name], check=True)
         test = mutate.Test('a', [program], built)
         if not test.measure() or test.faults != set(chosen):
             yield 'passed: %s of %s' % (test.faults, set(chosen))
