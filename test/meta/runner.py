@@ -281,7 +281,8 @@ def check_mutate(tree):
     other = next(fault.key() for fault in chosen.values() if fault.rule != 'border')
     for reasons, expected in [({}, (seen, 1, 0, 0)), ({border[0]: 'open: why'}, (seen, 0, 1, 0)),
                               ({border[0]: 'equal: why'}, (seen, 0, 1, 1)), ({border[0]: ''}, (seen, 1, 0, 0)),
-                              ({border[0]: 'time: why', other: 'seen'}, (seen - 1, 1, 1, 0))]:
+                              ({border[0]: 'time: why', other: 'open: why'}, (seen - 1, 1, 1, 0)),
+                              ({border[0]: 'open: why', other: 'race: why'}, (seen - 1, 0, 2, 0))]:
         told = io.StringIO()
         with contextlib.redirect_stdout(told):
             got = mutate.judge(chosen, found, reasons)

@@ -36,6 +36,7 @@ BUILD = os.path.join(TREE, 'build')
 MOST = 4096    # KILN_MUTANT_MOST of mutant.h
 LEAST = 0.95   # of the faults that can be observed
 KINDS = ('equal', 'time', 'race', 'open')  # of survivors.txt
+SOMETIMES = ('time: ', 'race: ')  # that a busy machine may show
 PATIENCE = 5   # seconds, and ten times what the test takes without a fault
 # Units that take long and have a subject of their own: they see nothing that quicker ones do not.
 APART = {'altered', 'fuzz_replay', 'kernel', 'looks', 'math', 'process', 'unload',
@@ -267,10 +268,10 @@ def judge(faults, found, reasons):
     passed = failed = skipped = equal = 0
     for n, (name, reached) in sorted(found.items()):
         key = faults[n].key()
-        if name and key in reasons:
+        if name and key in reasons and not reasons[key].startswith(SOMETIMES):
             failed += 1
             print('FAIL %d %s: survivors.txt names it, but %s sees it' % (n, key, name))
-        elif name:
+        elif name and key not in reasons:
             passed += 1
             print('PASS %d %s: by %s' % (n, key, name))
         elif reasons.get(key):
