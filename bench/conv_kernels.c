@@ -187,7 +187,7 @@ static void run(const bench *b, const shape *s, bool last) {
   bench_pack(code, numel, data, copies);
   const kiln_kernel_args args = {.data = (void *const *)data};
   interpreted in = make_interpreted(&p, b->env->isa);
-  double own = 1, other = 1, padding = 0;
+  double own = 1, other = 1, padding = 0, peak = 0;
   const double until = bench_seconds() + 0.4;
   for (int n = 0; n < 5 || bench_seconds() < until; n++) {
     double begin = bench_seconds();
@@ -199,12 +199,13 @@ static void run(const bench *b, const shape *s, bool last) {
     begin = bench_seconds();
     code->fn(&args, &code->info.work.grid);
     own = turn(own, begin);
+    peak = fmax(peak, bench_peak_now(b));
   }
   const double flops = 2e-9 * (double)(size * channels * s->k * s->k);
   printf("%-28s interpreter %8.1f us %5.1f %%  kernel %8.1f us %5.1f %%, padding %6.1f us: %.2f  "
          "compiled %5.1f ms error %.1e  %s",
-         s->name, other * 1e6, 100 * flops / other / b->peak, own * 1e6,
-         100 * flops / own / b->peak, padding * 1e6, other / (own + padding),
+         s->name, other * 1e6, 100 * flops / other / peak, own * 1e6,
+         100 * flops / own / peak, padding * 1e6, other / (own + padding),
          (double)code->compile_ns * 1e-6, worst_of(&p),
          kiln_schedule_print(&schedule, arena).len ? kiln_schedule_print(&schedule, arena).data + 11
                                                    : "none\n");

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS = 20 };
-
 static double now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -39,9 +37,9 @@ PEAK(avx2, "avx2,fma", __m256, _mm256_fmadd_ps, _mm256_set1_ps)
 #define SSE_STEP(a, x, y) _mm_add_ps(_mm_mul_ps(a, x), y)
 PEAK(v2, "sse4.2", __m128, SSE_STEP, _mm_set1_ps)
 
-double tool_peak_fma(tool_isa isa) {
+double tool_peak_fma(tool_isa isa, int runs) {
   double best = 0;
-  for (int i = 0; i < RUNS; i++) {
+  for (int i = 0; i < runs; i++) {
     const double rate = isa == TOOL_AVX512 ? peak_avx512()
                         : isa == TOOL_AVX2 ? peak_avx2()
                                            : peak_v2();
@@ -52,7 +50,7 @@ double tool_peak_fma(tool_isa isa) {
 
 /* -- Reading -- */
 
-enum { STEP = 256, LEAST_TURN = 1 << 22 };
+enum { RUNS = 20, STEP = 256, LEAST_TURN = 1 << 22 };
 
 #define READ(name, isa, type, load, both)                                                   \
   __attribute__((target(isa))) static void read_##name(const char *from, size_t bytes) {    \
