@@ -304,7 +304,7 @@ static inline int kiln__lower_spatial(const kiln_node *node, int rank) {
 }
 /* What arithmetic of a type is done in: f32 for f16 and bf16. */
 static inline kiln_dtype kiln__lower_compute(kiln_dtype dtype) {
-  return dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : dtype;
+  return kiln_dtype_is_half(dtype) ? KILN_DTYPE_F32 : dtype;
 }
 
 /* -- Instructions, passing on -1 -- */

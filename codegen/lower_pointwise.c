@@ -264,8 +264,7 @@ static int power(kiln__lowering *l, const kiln_node *node, operands p) {
   if (!kiln__lower_is_tensor(node, 1)) {
     double e;
     if (!kiln__lower_number(l, node, 1, &e)) return -1;
-    if ((p.common == KILN_DTYPE_F16 || p.common == KILN_DTYPE_BF16) &&
-        !kiln__lower_holds(p.common, e)) {
+    if (kiln_dtype_is_half(p.common) && !kiln__lower_holds(p.common, e)) {
       return kiln__lower_refuse(l, KILN_REASON_number_too_large);
     }
     int x = p.a, one;

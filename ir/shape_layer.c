@@ -273,8 +273,7 @@ bool kiln__shape_group_norm_terms(kiln_shape_query *q) {
   int64_t sizes[KILN_MAX_RANK];
   if (!self || self->rank < 2) return false;
   for (int d = 0; d < self->rank; d++) sizes[d] = d < 2 ? self->sizes[d] : 1;
-  const bool is_half = self->dtype == KILN_DTYPE_F16 || self->dtype == KILN_DTYPE_BF16;
-  const int dtype = is_half ? KILN_DTYPE_F32 : self->dtype;
+  const int dtype = kiln_dtype_is_half((kiln_dtype)self->dtype) ? KILN_DTYPE_F32 : self->dtype;
   return kiln__shape_give(q, 0, dtype, self->rank, sizes, true) &&
          kiln__shape_give(q, 1, dtype, self->rank, sizes, true);
 }

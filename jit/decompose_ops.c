@@ -252,7 +252,7 @@ static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
 static bool is_half(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
-  return (d->dtype == KILN_DTYPE_F16 || d->dtype == KILN_DTYPE_BF16) && d->requires_grad != 1;
+  return kiln_dtype_is_half((kiln_dtype)d->dtype) && d->requires_grad != 1;
 }
 
 /* Which operand is the weight; -1: it is no product that this pass widens. */

@@ -113,8 +113,7 @@ static bool changes_dtype(const kiln_node *n) {
 bool kiln__fusion_widens(const kiln_node *n) {
   if (n->op->cost != KILN_COST_data || !changes_dtype(n)) return false;
   const int from = kiln_node_input(n, 0)->type->detail->dtype;
-  return (from == KILN_DTYPE_F16 || from == KILN_DTYPE_BF16) &&
-         n->outputs[0]->type->detail->dtype == KILN_DTYPE_F32;
+  return kiln_dtype_is_half(from) && n->outputs[0]->type->detail->dtype == KILN_DTYPE_F32;
 }
 
 /* Its results may be an argument's memory, or are a list; or are made of nothing, and worth it only

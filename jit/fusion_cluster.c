@@ -451,13 +451,6 @@ static void grow_groups(partition *p) {
 
 /* -- Neighbours -- */
 
-static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
-  const kiln_tensor_detail *x = a->type->detail, *y = b->type->detail;
-  if (!x || !y) return false;
-  return x->rank == y->rank &&
-         (x->rank == 0 || memcmp(x->sizes, y->sizes, sizeof *x->sizes * (size_t)x->rank) == 0);
-}
-
 /* The second one reads a tensor that the first reads or gives, or results have the same shape. */
 static bool worth_joining(const kiln_fusion *f, const kiln_fusion_values *a,
                           const kiln_fusion_values *b) {
@@ -474,7 +467,9 @@ static bool worth_joining(const kiln_fusion *f, const kiln_fusion_values *a,
   }
   for (int i = 0; i < a->outputs.count; i++) {
     for (int k = 0; k < b->outputs.count; k++) {
-      if (same_sizes(a->outputs.data[i], b->outputs.data[k])) return true;
+      if (kiln_tensor_detail_same_sizes(a->outputs.data[i]->type->detail,
+                                        b->outputs.data[k]->type->detail))
+        return true;
     }
   }
   return false;

@@ -114,20 +114,16 @@ static kiln_node *reader_of(const kiln_ir_value *v) {
   return user->outputs[0]->use_count == 1 ? user->outputs[0]->uses->user : NULL;
 }
 
-static bool same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
-  return a && b && a->rank == b->rank && a->rank >= 2 &&
-         memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0;
-}
-
 /* Whether it makes rows of rows: element by element, or as softmax does along the last dimension.
  */
 static bool keeps_rows(const kiln_node *n, const kiln_tensor_detail *space) {
   uint64_t mask;
-  if (!n->op || !kiln_codegen_has_lowering(n->op) || n->output_count != 1) return false;
+  if (space->rank < 2 || !n->op || !kiln_codegen_has_lowering(n->op) || n->output_count != 1)
+    return false;
   const bool reduces = kiln_codegen_reduces(n, &mask);
   if (reduces ? mask != UINT64_C(1) << (space->rank - 1) : n->op->cost != KILN_COST_pointwise)
     return false;
-  return kiln_type_is_tensor(n->outputs[0]->type) && same_sizes(n->outputs[0]->type->detail, space);
+  return kiln_tensor_detail_same_sizes(n->outputs[0]->type->detail, space);
 }
 
 enum { LEAST_ROWS = 12 }; /* fewer do not pay for the copies of panels */

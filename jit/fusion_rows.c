@@ -16,11 +16,6 @@
 #include "codegen/codegen.h"
 #include "jit/fusion.h"
 
-static bool same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
-  return a->rank == b->rank &&
-         (a->rank == 0 || memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0);
-}
-
 static bool broadcasts_to(const kiln_tensor_detail *t, const kiln_tensor_detail *space) {
   const int pad = space->rank - t->rank;
   bool fits = pad >= 0;
@@ -48,7 +43,7 @@ static bool stands_in(const kiln_tensor_detail *t, const kiln_tensor_detail *spa
 static bool reduction_fits(const kiln_fusion_rows *rows, const kiln_node *n, uint64_t mask) {
   const kiln_tensor_detail *space = kiln_node_input(n, 0)->type->detail;
   if (rows->product && !rows->chain) return false;
-  if (rows->space) return same_sizes(rows->space, space) && rows->mask == mask;
+  if (rows->space) return kiln_tensor_detail_same_sizes(rows->space, space) && rows->mask == mask;
   for (int i = 0; i < rows->shape_count; i++)
     if (!stands_in(rows->shapes[i], space, mask)) return false;
   return !rows->many;
@@ -57,7 +52,8 @@ static bool reduction_fits(const kiln_fusion_rows *rows, const kiln_node *n, uin
 static kiln_reason product_fits(const kiln_fusion_rows *rows, const kiln_fusion_node *node) {
   const kiln_node *n = node->node;
   if (node->chain == KILN_FUSION_FIRST) {
-    const bool fits = rows->chain && same_sizes(rows->space, n->outputs[0]->type->detail);
+    const bool fits =
+        rows->chain && kiln_tensor_detail_same_sizes(rows->space, n->outputs[0]->type->detail);
     return fits ? KILN_REASON_none : KILN_REASON_product_by_kernel;
   }
   if (rows->space || rows->product) return KILN_REASON_rows_differ;
@@ -82,7 +78,7 @@ kiln_reason kiln__fusion_rows_fit(const kiln_fusion_rows *rows, const kiln_fusio
 
 bool kiln__fusion_rows_again(const kiln_fusion_rows *rows, const kiln_node *n) {
   const kiln_tensor_detail *t = n->outputs[0]->type->detail;
-  return rows->space && !rows->spreads && t && same_sizes(rows->space, t);
+  return rows->space && !rows->spreads && t && kiln_tensor_detail_same_sizes(rows->space, t);
 }
 
 bool kiln__fusion_drops_dims(const kiln_node *n) {
@@ -115,9 +111,9 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node
   if (kiln_codegen_reduces(n, &mask)) {
     rows->space = kiln_node_input(n, 0)->type->detail;
     rows->mask = mask;
-    rows->spreads |= same_sizes(rows->space, n->outputs[0]->type->detail);
+    rows->spreads |= kiln_tensor_detail_same_sizes(rows->space, n->outputs[0]->type->detail);
     for (int i = 0; i < rows->shape_count; i++) /* of what stands behind it */
-      rows->spreads |= same_sizes(rows->space, rows->shapes[i]);
+      rows->spreads |= kiln_tensor_detail_same_sizes(rows->space, rows->shapes[i]);
     rows->unclear |= is_unclear(n, rows->space, mask);
   }
   rows->product |= kiln_codegen_contracts(n->op);
@@ -125,7 +121,8 @@ void kiln__fusion_rows_take(kiln_fusion_rows *rows, const kiln_fusion_node *node
   for (int i = 0; i < n->output_count && !node->of_weights; i++) {
     const kiln_tensor_detail *t = n->outputs[i]->type->detail;
     bool known = !t;
-    for (int k = 0; k < rows->shape_count && !known; k++) known = same_sizes(rows->shapes[k], t);
+    for (int k = 0; k < rows->shape_count && !known; k++)
+      known = kiln_tensor_detail_same_sizes(rows->shapes[k], t);
     if (known) continue;
     rows->many |= rows->shape_count == KILN_FUSION_SHAPES;
     if (!rows->many) rows->shapes[rows->shape_count++] = t;

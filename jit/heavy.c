@@ -46,8 +46,7 @@ static bool is_complete(const kiln_ir_value *v) {
 }
 
 static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
-  const kiln_tensor_detail *x = a->type->detail, *y = b->type->detail;
-  return x->rank == y->rank && memcmp(x->sizes, y->sizes, (size_t)x->rank * sizeof(kiln_dim)) == 0;
+  return kiln_tensor_detail_same_sizes(a->type->detail, b->type->detail);
 }
 
 /* addmm(bias, x, w) has its operands elsewhere than linear(x, w, bias). */

@@ -51,11 +51,8 @@ static const kiln_tensor_detail *floats_of(const kiln_ir_value *v) {
   return fits ? d : NULL;
 }
 
-static bool have_same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
-  bool same = a && b && a->rank == b->rank && a->dtype == b->dtype;
-  for (int d = 0; same && d < a->rank; d++)
-    same = kiln_dim_is_known(a->sizes[d]) && a->sizes[d] == b->sizes[d];
-  return same;
+static bool are_alike(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  return kiln_tensor_detail_same_sizes(a, b) && a->dtype == b->dtype;
 }
 
 /* -- Terms -- */
@@ -66,8 +63,8 @@ static bool is_sum(const kiln_node *n) {
       !kiln_ir_value_is_number(kiln_node_input(n, 2), 1))
     return false;
   const kiln_tensor_detail *result = floats_of(n->outputs[0]);
-  return have_same_sizes(result, floats_of(kiln_node_input(n, 0))) &&
-         have_same_sizes(result, floats_of(kiln_node_input(n, 1)));
+  return are_alike(result, floats_of(kiln_node_input(n, 0))) &&
+         are_alike(result, floats_of(kiln_node_input(n, 1)));
 }
 
 /* Read here alone, and made in the block. */
@@ -164,7 +161,7 @@ static bool place(term *t, const term *largest) {
   if (t->image != largest->image) return false;
   const kiln_tensor_detail *all = kiln_node_input(largest->window, 1)->type->detail;
   if (!t->window) {
-    if (!have_same_sizes(floats_of(t->image), floats_of(largest->value)) ||
+    if (!are_alike(floats_of(t->image), floats_of(largest->value)) ||
         all->sizes[0] != all->sizes[1] * kiln__convolution_groups(largest->window))
       return false;
     t->axis_count = largest->axis_count;

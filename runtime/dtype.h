@@ -31,6 +31,10 @@ static inline bool kiln_dtype_is_int(kiln_dtype d, bool or_bool) {
   kiln_dtype_category c = kiln_dtype_category_of(d);
   return c == KILN_CATEGORY_INT || (or_bool && c == KILN_CATEGORY_BOOL);
 }
+/* Of two bytes: their sums are of f32. */
+static inline bool kiln_dtype_is_half(kiln_dtype d) {
+  return d == KILN_DTYPE_F16 || d == KILN_DTYPE_BF16;
+}
 /* Quantised and float8: few kernels take them, and no other knows them (kiln_kernel.refuses). */
 #define KILN_RARE_DTYPES                                                                           \
   (1u << KILN_DTYPE_QI8 | 1u << KILN_DTYPE_QU8 | 1u << KILN_DTYPE_QI32 | 1u << KILN_DTYPE_F8E5M2 | \

@@ -234,6 +234,8 @@ static inline bool kiln_type_is_tensor(const kiln_type *type) {
 bool kiln_type_is_complete_tensor(const kiln_type *type);
 /* The same, but that its dimensions may be expressions. */
 bool kiln_type_has_dims(const kiln_type *type);
+/* Whether both are known to have the same sizes, of whatever dtype. NULL has none. */
+bool kiln_tensor_detail_same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b);
 /* Slot of an attribute, -1 when there is none. */
 int kiln_type_find_attribute(const kiln_type *cls, kiln_str name);
 /* The attributes of a class, which is new; memory in `arena`. */

@@ -192,6 +192,13 @@ bool kiln_type_is_complete_tensor(const kiln_type *type) {
   return true;
 }
 
+bool kiln_tensor_detail_same_sizes(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
+  if (!a || !b || a->rank < 0 || a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (!kiln_dim_is_known(a->sizes[i]) || a->sizes[i] != b->sizes[i]) return false;
+  return true;
+}
+
 void kiln_class_set_attributes(kiln_class_info *info, kiln_arena *arena,
                                kiln_class_attribute *attributes, int count) {
   info->attributes = attributes;

@@ -68,7 +68,8 @@ static void add_level(machine *m, const char *name, double bytes, size_t tried) 
 
 /* Each of several threads has a core of its own, and so has its caches; memory they share. */
 static machine measure_machine(int threads) {
-  machine m = {.gflops = threads * tool_peak_fma(tool_isa_of_cpu(), TOOL_PEAK_RUNS), .threads = threads};
+  machine m = {.gflops = threads * tool_peak_fma(tool_isa_of_cpu(), TOOL_PEAK_RUNS),
+               .threads = threads};
   const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), far = l3 > 0 ? 2 * l3 : 64 << 20;
   add_level(&m, "L1", (double)l1, (size_t)l1 / 2);

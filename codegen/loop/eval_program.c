@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "runtime/dtype.h"
+
 /* -- Functions -- */
 
 static int type_index(kiln_dtype dtype) {
@@ -19,9 +21,8 @@ static int type_index(kiln_dtype dtype) {
 }
 
 static eval_fn cast_fn(const kiln_eval_table *table, kiln_dtype from, kiln_dtype to) {
-  if (from == KILN_DTYPE_F16 || from == KILN_DTYPE_BF16)
-    return table->from_half[from == KILN_DTYPE_BF16];
-  if (to == KILN_DTYPE_F16 || to == KILN_DTYPE_BF16) return table->to_half[to == KILN_DTYPE_BF16];
+  if (kiln_dtype_is_half(from)) return table->from_half[from == KILN_DTYPE_BF16];
+  if (kiln_dtype_is_half(to)) return table->to_half[to == KILN_DTYPE_BF16];
   return table->casts[type_index(from)][type_index(to)];
 }
 
