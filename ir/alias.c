@@ -27,11 +27,12 @@ bool kiln_node_may_write(const kiln_node *node) {
 }
 
 /* A node that the analysis did not see (passes make some) and that may write. */
-static bool writes_unseen(const kiln_node *node) {
+static bool writes_unseen(const kiln_alias *a, const kiln_node *node) {
   if (kiln_node_may_write(node)) return true;
   for (int b = 0; b < node->block_count; b++) {
+    if (kiln_map_find_ptr(&a->quiet, node->blocks[b])) continue;
     for (const kiln_node *n = node->blocks[b]->first; n; n = n->next) {
-      if (writes_unseen(n)) return true;
+      if (writes_unseen(a, n)) return true;
     }
   }
   return false;
@@ -39,7 +40,7 @@ static bool writes_unseen(const kiln_node *node) {
 
 const loc_set *kiln__alias_writes(const kiln_alias *a, const kiln_node *node, bool *out_all) {
   const loc_set *known = kiln_map_find_ptr(&a->writes, node);
-  *out_all = !known && writes_unseen(node);
+  *out_all = !known && writes_unseen(a, node);
   return known ? known : &no_locs;
 }
 

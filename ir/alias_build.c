@@ -164,9 +164,11 @@ static void build_constant(kiln_alias *a, const kiln_node *node) {
 static void build_block(kiln_alias *a, const kiln_block *block);
 
 static void build_nested(kiln_alias *a, const kiln_node *node, const kiln_block *block) {
+  const int facts = a->write_facts.count;
   kiln_vec_push(a->arena, &a->around, node);
   build_block(a, block);
   (void)kiln_vec_pop(&a->around);
+  if (a->write_facts.count == facts) kiln_map_set_ptr(&a->quiet, block, a);
 }
 
 static void build_if(kiln_alias *a, const kiln_node *node) {
@@ -358,6 +360,7 @@ kiln_alias *kiln_alias_create(kiln_arena *arena, const kiln_graph *graph) {
   a->graph = graph;
   a->vars = kiln_map_in(arena);
   a->writes = kiln_map_in(arena);
+  a->quiet = kiln_map_in(arena);
   a->memory = kiln_map_in(arena);
   for (int b = 0; b < BUCKET__COUNT; b++) {
     new_location(a, (bucket)b);

@@ -75,6 +75,7 @@ struct kiln_alias {
   const kiln_graph *graph;
   kiln_map vars;           /* value -> alias_var */
   kiln_map writes;         /* node (and each node around it) -> loc_set */
+  kiln_map quiet;          /* blocks within nodes in which nothing was written */
   kiln_map memory;         /* storage or box of a constant -> location + 1 */
   KILN_VEC(location) locs; /* the first BUCKET__COUNT are the wildcards */
   KILN_VEC(constraint) constraints;

@@ -7,20 +7,7 @@
  * next carried one is made there directly when the old one is dead by then. */
 #include "jit/bytecode_internal.h"
 
-enum { MAX_OPERANDS = UINT16_MAX };
-
-kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v) {
-  for (;;) {
-    const kiln_node *n = v->node;
-    bool same = kiln_node_is(n, KILN_OP_prim_unchecked_cast) ||
-                kiln_node_is(n, KILN_OP_prim_unchecked_unwrap_optional) ||
-                kiln_node_is(n, KILN_OP_prim_profile) ||
-                ((kiln_node_is_type_check(n) || kiln_node_is(n, KILN_OP_prim_RequiresGradCheck)) &&
-                 v->index < n->input_count);
-    if (!same) return v;
-    v = kiln_node_input(n, v->index);
-  }
-}
+enum { MOST_OPERANDS = UINT16_MAX }; /* of an instruction, in or out */
 
 bool kiln__bytecode_is_counted(const kiln_ir_value *v) {
   switch (v->type->kind) {
@@ -94,6 +81,7 @@ int kiln__bytecode_instr(kiln__bytecode_emitter *e, kiln_instr_op op, int in_cou
     kiln_vec_push(e->arena, &e->operands, KILN_OPERAND_NONE);
   }
   if (in_count > e->plan->max_in) e->plan->max_in = in_count;
+  if (in_count > MOST_OPERANDS || out_count > MOST_OPERANDS) e->too_wide = e->code.count;
   return e->code.count - 1;
 }
 
@@ -122,7 +110,7 @@ static const kiln_ivalue *uninitialized(const kiln_ir_value *v) {
 }
 
 kiln_operand kiln__bytecode_read(kiln__bytecode_emitter *e, kiln_ir_value *v) {
-  v = kiln__bytecode_root(v);
+  v = kiln__bytecode_root(e, v);
   if (is_constant(v)) {
     const kiln_ivalue *value = kiln_ir_value_constant(v);
     return kiln__bytecode_constant(e, value ? value : uninitialized(v)) | KILN_OPERAND_CONSTANT;
@@ -146,28 +134,6 @@ static void emit_drop(kiln__bytecode_emitter *e, kiln_ir_value *const *values, i
 
 /* -- Liveness -- */
 
-/* The last node of `block` with a use of v under any of its names; NULL: none in the block. */
-static kiln_node *last_use(kiln_ir_value *v, const kiln_block *block, kiln_node *last) {
-  for (const kiln_use *use = v->uses; use; use = use->next) {
-    kiln_node *user = use->user;
-    if (use->index < user->output_count) {
-      kiln_ir_value *out = user->outputs[use->index];
-      if (kiln__bytecode_root(out) != out) last = last_use(out, block, last);
-    }
-    /* Is it inside the block at all? It may be in the other branch. */
-    kiln_node *n = user;
-    while (n && n->block != block && n != block->ret) {
-      kiln_block *around = n->block;
-      if (!around) break;
-      n = around->owner;
-    }
-    if (!n || (n->block != block && n != block->ret)) continue;
-    if (n == block->ret) return n;
-    if (!last || (last != block->ret && kiln_node_is_before(last, n))) last = n;
-  }
-  return last;
-}
-
 static kiln_value_vec *deaths_at(kiln__bytecode_emitter *e, const kiln_node *node) {
   kiln_value_vec *list = kiln_map_find_ptr(&e->deaths, node);
   if (!list) {
@@ -183,7 +149,7 @@ static void schedule(kiln__bytecode_emitter *e, kiln_block *block, kiln_ir_value
   kiln_value_vec now = {0};
   for (int i = 0; i < count; i++) {
     if (kiln__bytecode_borrows(e, values[i])) continue;
-    kiln_node *last = last_use(values[i], block, NULL);
+    kiln_node *last = kiln__bytecode_last_use(e, values[i], block);
     if (last) {
       kiln_vec_push(e->scratch, deaths_at(e, last), values[i]);
     } else {
@@ -256,10 +222,6 @@ static void define_outputs(kiln__bytecode_emitter *e, kiln_node *node, int at, i
 
 kiln_status *kiln__bytecode_direct(kiln__bytecode_emitter *e, kiln_node *node, kiln_instr_op op,
                                    uint32_t x, int first_input, int input_count, int output_count) {
-  if (input_count > MAX_OPERANDS || output_count > MAX_OPERANDS) {
-    return KILN_ERROR(KILN_UNSUPPORTED, KILN_STR_FMT " has %d arguments: more than %d",
-                      KILN_STR_ARG(node->name), input_count, MAX_OPERANDS);
-  }
   int at = kiln__bytecode_instr(e, op, input_count, output_count, x);
   for (int i = 0; i < input_count; i++) {
     kiln_operand o = kiln__bytecode_read(e, kiln_node_input(node, first_input + i));
@@ -305,7 +267,7 @@ static void emit_results(kiln__bytecode_emitter *e, kiln_block *block, int first
     /* A value that also stays where it is must not be moved out. */
     e->asked++;
     for (int k = 0; k < count; k++) {
-      const kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, first + k));
+      const kiln_ir_value *v = kiln__bytecode_root(e, kiln_block_output(block, first + k));
       if (targets[k] == e->regs[v->id]) e->wanted[v->id] = e->asked;
     }
     kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, block->ret);
@@ -325,7 +287,7 @@ static void drop_unmoved(kiln__bytecode_emitter *e, kiln_block *block, int first
   kiln_value_vec drop = {0};
   e->asked++;
   for (int k = 0; k < count; k++) {
-    const kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, first + k));
+    const kiln_ir_value *v = kiln__bytecode_root(e, kiln_block_output(block, first + k));
     if (targets[k] >= 0) e->wanted[v->id] = e->asked;
   }
   for (int i = 0; i < dying->count; i++) {
@@ -349,7 +311,7 @@ static kiln_status *emit_branch(kiln__bytecode_emitter *e, kiln_block *block,
                                 const kiln_value_vec *dying, const int32_t *targets, int count) {
   schedule(e, block, dying->data, dying->count);
   for (int i = 0; i < count; i++) { /* make results in place */
-    kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(block, i));
+    kiln_ir_value *v = kiln__bytecode_root(e, kiln_block_output(block, i));
     if (targets[i] >= 0 && v->node->block == block && e->hints[v->id] < 0) {
       e->hints[v->id] = targets[i];
       give_back(e, targets[i]); /* reserved below: free for this value alone */
@@ -419,13 +381,8 @@ static kiln_status *emit_if(kiln__bytecode_emitter *e, kiln_node *node) {
   return NULL;
 }
 
-static bool is_true(kiln_ir_value *v) {
-  return kiln_ir_value_is_bool(kiln__bytecode_root(v), true);
-}
-
-/* Whether v is used inside the loop's body under any name. */
-static bool used_in_body(kiln_ir_value *v, const kiln_node *loop) {
-  return last_use(v, loop->blocks[0], NULL) != NULL;
+static bool is_true(const kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  return kiln_ir_value_is_bool(kiln__bytecode_root(e, v), true);
 }
 
 typedef struct loop_registers {
@@ -450,10 +407,12 @@ static void emit_loop_entry(kiln__bytecode_emitter *e, kiln_node *node, loop_reg
         (kiln_operand)(first + k == 1 ? regs->cond : regs->carried[first + k - 2]);
   }
   kiln_value_vec *dying = kiln_map_find_ptr(&e->deaths, node);
+  const kiln_block *body = node->blocks[0];
   int kept = 0;
   for (int i = 0; dying && i < dying->count; i++) {
     kiln_ir_value *v = dying->data[i];
-    if (kiln__bytecode_is_counted(v) && !used_in_body(v, node) && mark_move(e, at, v)) {
+    if (kiln__bytecode_is_counted(v) && !kiln__bytecode_last_use(e, v, body) &&
+        mark_move(e, at, v)) {
       free_register(e, v);
     } else {
       dying->data[kept++] = v;
@@ -465,7 +424,7 @@ static void emit_loop_entry(kiln__bytecode_emitter *e, kiln_node *node, loop_reg
 static void define_loop(kiln__bytecode_emitter *e, kiln_node *node, loop_registers *regs) {
   kiln_block *body = node->blocks[0];
   int carried = node->output_count;
-  bool endless = is_true(kiln_node_input(node, 1)) && is_true(kiln_block_output(body, 0));
+  bool endless = is_true(e, kiln_node_input(node, 1)) && is_true(e, kiln_block_output(body, 0));
   regs->i = define(e, kiln_block_input(body, 0));
   regs->cond = endless ? -1 : kiln__bytecode_register(e);
   regs->carried = KILN_NEW_ARRAY(e->scratch, int32_t, carried + 1);
@@ -484,7 +443,7 @@ static kiln_status *emit_loop_body(kiln__bytecode_emitter *e, kiln_node *node,
   int carried = node->output_count;
   schedule(e, body, body->param->outputs + 1, carried);
   for (int k = 0; k < carried; k++) {
-    kiln_ir_value *v = kiln__bytecode_root(kiln_block_output(body, k + 1));
+    kiln_ir_value *v = kiln__bytecode_root(e, kiln_block_output(body, k + 1));
     if (v->node->block == body && v->node != body->param && e->hints[v->id] < 0) {
       e->hints[v->id] = regs->carried[k];
     }
@@ -640,9 +599,19 @@ static void begin(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   for (uint32_t i = 0; i < count; i++) e->regs[i] = e->hints[i] = e->owners[i] = -1;
 }
 
+/* The one place that holds the limit: whatever emits instructions may count on it. */
+static kiln_status *check_width(const kiln__bytecode_emitter *e) {
+  if (!e->too_wide) return NULL;
+  kiln_status *status = KILN_ERROR(
+      KILN_UNSUPPORTED, "more than %d values go into or out of one operator, branch or loop",
+      MOST_OPERANDS);
+  return kiln_source_range_trace(e->ranges.data[e->too_wide - 1], status);
+}
+
 static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph) {
   kiln_block *top = graph->top;
   begin(e, graph);
+  kiln__bytecode_find_lives(e, graph);
   for (int i = 0; i < kiln_block_input_count(top); i++) define(e, kiln_block_input(top, i));
   kiln__bytecode_borrow(e, graph);
   schedule(e, top, top->param->outputs, kiln_block_input_count(top));
@@ -652,8 +621,9 @@ static kiln_status *emit_plan(kiln__bytecode_emitter *e, const kiln_graph *graph
     kiln__bytecode_check_unset(e, top->ret);
     e->range = NULL;
     emit_return(e, top);
-    fill_plan(e);
+    status = check_width(e);
   }
+  if (!status) fill_plan(e);
   kiln_arena_destroy(e->scratch);
   return status ? status : kiln_plan_verify(e->plan);
 }

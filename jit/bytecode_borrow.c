@@ -36,7 +36,7 @@ static void borrow(kiln__bytecode_emitter *e, const kiln_block *block, const kil
   for (const kiln_node *n = block->first; n; n = n->next) {
     if (kiln_node_is(n, KILN_OP_prim_GetAttr) && e->plan->borrowed_count < MOST_BORROWED &&
         kiln__bytecode_is_counted(kiln_node_output(n, 0)) &&
-        kiln__bytecode_borrows(e, kiln__bytecode_root(kiln_node_input(n, 0))) &&
+        kiln__bytecode_borrows(e, kiln__bytecode_root(e, kiln_node_input(n, 0))) &&
         !kiln_map_find(set, kiln_node_str(n, "name"))) {
       e->regs[kiln_node_output(n, 0)->id] = kiln__bytecode_register(e); /* it stays taken */
       e->plan->borrowed_count++;

@@ -5,19 +5,6 @@
  * here: an argument's tensor is free where the caller moved it, and only the run sees that. */
 #include "jit/bytecode_internal.h"
 
-/* An attribute, a constant, or (maybe) a view of one: somebody holds it for as long as the plan is
- * run, so asking would be in vain. */
-static bool is_held(kiln_ir_value *v) {
-  for (;;) {
-    v = kiln__bytecode_root(v);
-    const kiln_node *n = v->node;
-    if (!n->op) return false;
-    if (n->op->id == KILN_OP_prim_Constant || n->op->id == KILN_OP_prim_GetAttr) return true;
-    if (n->op->cost != KILN_COST_view || !n->input_count) return false;
-    v = kiln_node_input(n, 0);
-  }
-}
-
 /* Its register ends at instruction `at`, and nothing else there reads it: of several reads the last
  * one ends it. */
 static bool is_free(kiln__bytecode_emitter *e, int at, int operand) {
@@ -30,7 +17,8 @@ static bool is_free(kiln__bytecode_emitter *e, int at, int operand) {
 }
 
 static bool donate(kiln__bytecode_emitter *e, kiln_node *node, int at, int operand) {
-  if (!is_free(e, at, operand) || is_held(kiln_node_input(node, operand))) return false;
+  if (!is_free(e, at, operand) || kiln__bytecode_is_held(e, kiln_node_input(node, operand)))
+    return false;
   kiln__bytecode_operands(e, at)[operand] |= KILN_OPERAND_DONATE;
   return true;
 }

@@ -32,6 +32,10 @@ typedef struct kiln__bytecode_emitter {
   KILN_VEC(kiln_str) strings;
   kiln_map kernel_index, constant_index; /* pointer -> index + 1 */
   kiln_map wrapped_kernels;              /* kernel -> what stands for it */
+  kiln_ir_value **roots;                 /* of a value, by id: whose other name it is */
+  uint8_t *held;                         /* of a value, by id */
+  kiln_map blocks;                       /* -> their numbers */
+  kiln_map last_uses;                    /* block's number and root's id -> node */
   int32_t *regs;                         /* of a value, by id; -1: none */
   int32_t *owners;                       /* of a kept value, by id: KEPT's second half; -1 */
   int32_t *hints;                        /* register that a value would best get, by id; -1 */
@@ -41,15 +45,32 @@ typedef struct kiln__bytecode_emitter {
   uint32_t *wanted, asked;               /* of a value, by id: the question whose answer is yes */
   int free_from;                         /* all registers before it are taken */
   kiln_map deaths;                       /* node -> kiln_value_vec*: values whose last use it is */
-  uint8_t *unset;                        /* of a value, by id: it may be uninitialised; or NULL */
+  uint8_t *unset;                        /* of a value, by id: it may be uninitialised */
   int record_count, enter_count;
+  int too_wide; /* number of an instruction, from 1, with more operands than there may be; or 0 */
   const kiln_source_range *range; /* of the node being emitted */
   const kiln_node *node;
   KILN_VEC(kiln_instr_time) times; /* of each instruction, where the plan is timed */
 } kiln__bytecode_emitter;
 
+/* -- Names and last uses (bytecode_lives.c) -- */
+
+/* Before all else that is asked about the graph. */
+void kiln__bytecode_find_lives(kiln__bytecode_emitter *e, const kiln_graph *graph);
 /* The value that `v` is another name of: refined by a check, profiled, cast. */
-kiln_ir_value *kiln__bytecode_root(kiln_ir_value *v);
+static inline kiln_ir_value *kiln__bytecode_root(const kiln__bytecode_emitter *e,
+                                                 const kiln_ir_value *v) {
+  return e->roots[v->id];
+}
+/* An attribute, a constant, or (maybe) a view of one: somebody holds it for as long as the plan is
+ * run. */
+static inline bool kiln__bytecode_is_held(const kiln__bytecode_emitter *e, const kiln_ir_value *v) {
+  return e->held[v->id];
+}
+/* The last node of `block` that uses a root, itself or inside, under any name; NULL: none does. */
+kiln_node *kiln__bytecode_last_use(const kiln__bytecode_emitter *e, const kiln_ir_value *root,
+                                   const kiln_block *block);
+
 /* Values of these types hold no reference: no MOVE, no DROP. */
 bool kiln__bytecode_is_counted(const kiln_ir_value *v);
 

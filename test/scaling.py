@@ -379,6 +379,43 @@ def nested_ifs(n):
     return calls(program(lines * 10))
 
 
+# What many branches use lives through them all.
+@grows(25)
+def values_in_nested_ifs(n):
+    lines = repeat(100, 'a# = torch.add(x, #)')
+    for i in range(n):
+        lines += [' ' * i + 'if torch.gt(torch.sum(x), 0):']
+        lines += [' ' * (i + 1) + 'x = torch.add(x, a%d)' % k for k in range(60)]
+    for i in reversed(range(n)):
+        lines += [' ' * i + 'else:', ' ' * i + ' x = torch.neg(x)']
+    return calls(program(lines), jit='off')
+
+
+@grows(4000)
+def casts_in_a_row(n):
+    return calls(program(repeat(n, 'x = unchecked_cast(Tensor, x)')), jit='off')
+
+
+# Each condition is twice the one before.
+@grows(13)
+def conditions_that_share(n):
+    lines = ['y = annotate(Optional[Tensor], None)', 'c0 = torch.gt(torch.size(x, 0), 0)', 'if c0:', '  y = x',
+             'else:', '  pass']
+    for i in range(n):
+        lines += ['if c%d:' % i, '  c%d = c%d' % (i + 1, i), 'else:', '  c%d = False' % (i + 1)]
+    return calls(program(lines + ['if c%d:' % n, '  x = unchecked_cast(Tensor, y)', 'else:', '  pass']), jit='off')
+
+
+# What is not initialised goes on from one carried value to the next.
+@grows(1000)
+def carried_values_in_a_row(n):
+    lines = ['a# = x'.replace('#', str(i)) for i in range(n)]
+    body = ['  a%d = a%d' % (i, i + 1) for i in range(n - 1)]
+    return calls(program(lines + ['for i in range(2):'] + body +
+                         ['  if torch.gt(i, 5):', '    return x', '  else:', '    a%d = x' % (n - 1)],
+                         result='a0'), jit='off')
+
+
 @grows(45)
 def nested_expressions(n):
     return calls(program(['x = ' + 'torch.neg(' * n + 'x' + ')' * n] * 60))

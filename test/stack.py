@@ -112,6 +112,11 @@ def calls_in_blocks():
     return program(['x = __torch__.f49(x)'], before=chain(50, lines[0] + '  ' * 40 + 'x = __torch__.f%d(x)'))
 
 
+@deep
+def casts_in_a_row():
+    return program(['x = unchecked_cast(Tensor, x)'] * 20000)
+
+
 def linked(n, lines, **more):
     """n objects, each in the next one, by an interface: a type that holds itself is refused."""
     before = 'class I(Interface):\n  def go(self, x: Tensor) -> Tensor:\n    pass\n'
