@@ -446,8 +446,8 @@ static bool take_check(finder *f, kiln_node *check) {
   kiln_node_vec taken = {0}, all = {0};
   bool good = kiln_node_is(check, KILN_OP_prim_If) && take_between(f, check, &taken);
   for (int i = 0; i < taken.count; i++) note_part(f, taken.data[i]);
-  if (good) take_questions(f, check, check, &all);
-  for (int i = 0; good && i < taken.count; i++) take_questions(f, taken.data[i], check, &all);
+  take_questions(f, check, check, &all);
+  for (int i = 0; i < taken.count; i++) take_questions(f, taken.data[i], check, &all);
   for (int i = 0; i < all.count; i++) check_operands(f, all.data[i]);
   for (int i = 0; i < taken.count; i++) kiln_vec_push(f->region.pass->scratch, &all, taken.data[i]);
   if (all.count) qsort(all.data, (size_t)all.count, sizeof *all.data, compare_places);

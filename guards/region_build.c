@@ -132,7 +132,7 @@ static void say_orders(builder *b, kiln_node *node) {
 
 static void say_symbols(builder *b) {
   const kiln_symbols *s = b->region->symbols;
-  if (!s || s->count == 0) return;
+  if (!s) return;
   int64_t *now = KILN_NEW_ARRAY(b->graph->arena, int64_t, s->count);
   for (int i = 0; i < s->count; i++) now[i] = s->all[i].now;
   for (int i = 0; i < b->region->parts.count; i++) {
@@ -167,7 +167,7 @@ static void settle_sizes(kiln_pass *pass, kiln_node *group) {
   kiln_numbers numbers;
   kiln_numbers_begin(&numbers, body, pass->scratch);
   for (kiln_node *n = body->top->first; n; n = n->next) {
-    if (kiln_node_is(n, KILN_OP_prim_Constant) || n->output_count != 1) continue;
+    if (n->output_count != 1) continue;
     kiln_numbers_learn(&numbers, n);
     kiln_ir_value *own = kiln_node_output(n, 0);
     const kiln_ivalue *number = kiln_map_find_ptr(&numbers.facts, own);

@@ -10,9 +10,9 @@ enum { MOST_STEPS = 64 }; /* operators that lead to an input */
 static bool is_plain(kiln_pass *pass, const kiln_node *n, const kiln_node *since) {
   const kiln_op *op = n->op;
   if (kiln_node_is(n, KILN_OP_prim_ListConstruct)) return kiln_shape_list_stays(n->outputs[0]);
-  if (!op || !op->schema || op->variant != KILN_VARIANT_NONE || n->block_count ||
-      !n->output_count || op->flags & (KILN_OP_WRITES | KILN_OP_UNINITIALISED) ||
-      kiln_node_writes_stats(n) || kiln_node_has_side_effects(n) || kiln__region_is_random(n) ||
+  if (!op || !op->schema || op->variant != KILN_VARIANT_NONE || !n->output_count ||
+      op->flags & (KILN_OP_WRITES | KILN_OP_UNINITIALISED) || kiln_node_writes_stats(n) ||
+      kiln_node_has_side_effects(n) || kiln__region_is_random(n) ||
       (since && !kiln_node_is_before(since, n)))
     return false;
   for (int i = 0; i < n->output_count; i++)

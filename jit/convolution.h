@@ -22,6 +22,11 @@ static inline bool kiln__has_convolution(const kiln_block *block) {
   return false;
 }
 
+/* Whether it goes over a batch: an image alone has its channels first. Types have dimensions. */
+static inline bool kiln__convolution_has_batch(const kiln_node *n) {
+  return n->outputs[0]->type->detail->rank == kiln_node_input(n, 1)->type->detail->rank;
+}
+
 /* Whether it has one element along each dimension of the windows: weights of single pixels, an
  * image of one. */
 static inline bool kiln__is_of_pixels(const kiln_tensor_detail *t) {

@@ -131,11 +131,10 @@ static __attribute__((noinline)) kiln_status *make_plan(kiln_executor *ex, kiln_
 }
 
 /* A job makes its first plan, from a profile of another process: that takes a while, and calls do
- * not wait for it. */
+ * not wait for it. A method's variants hold for all calls: where none was found there is none. */
 static bool is_being_started(const kiln_executor *ex) {
   return ex->jit->jobs && ex->function && __atomic_load_n(&ex->asked, __ATOMIC_ACQUIRE) &&
-         !__atomic_load_n(&ex->interim, __ATOMIC_ACQUIRE) &&
-         !__atomic_load_n(&ex->variants, __ATOMIC_ACQUIRE);
+         !__atomic_load_n(&ex->interim, __ATOMIC_ACQUIRE);
 }
 
 /* What no variant serves, or one that holds for all while a better one is wanted; `version` is from

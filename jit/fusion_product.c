@@ -75,7 +75,7 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
       !kiln_type_is_complete_tensor(w->type) || !kiln_type_is_complete_tensor(y->type))
     return false;
   const kiln_tensor_detail *in = x->type->detail, *to = y->type->detail, *of = w->type->detail;
-  if (!kiln_may_lie_channels_last(to->rank) || in->sizes[1] == 0 || of->sizes[1] == 0) return false;
+  if (!kiln__convolution_has_batch(n)) return false;
   if (kiln__convolution_is_transposed(n))
     return of->sizes[1] >= LEAST_OUTPUTS && reads_pixels(n, in, to);
   if (is_whole_image(to, of)) return false;

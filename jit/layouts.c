@@ -206,7 +206,9 @@ static bool lies_last(const kiln_ir_value *v) {
 
 static double gain_of_convolution(const planner *p, const kiln_node *n, bool by_winograd) {
   const kiln_ir_value *w = kiln_node_input(n, 1);
-  if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type)) return 0;
+  if (!kiln_type_has_dims(n->outputs[0]->type) || !kiln_type_has_dims(w->type) ||
+      !kiln__convolution_has_batch(n))
+    return 0;
   const kiln_tensor_detail *d = w->type->detail;
   double taps = 1;
   for (int i = 2; i < d->rank; i++) taps *= (double)d->sizes[i];

@@ -219,7 +219,7 @@ static bool take_record(kiln_cursor *c, kiln_type_record *r) {
 static kiln_status *take_site(kiln_profile_file *file, kiln_cursor *c) {
   int64_t count, times;
   const kiln_str site = take_word(c);
-  if (site.len == 0 || !take_int(c, 0, MOST_RECORDS, &count) || !kiln_cursor_accept(c, "records") ||
+  if (!take_int(c, 0, MOST_RECORDS, &count) || !kiln_cursor_accept(c, "records") ||
       !take_int(c, 1, INT64_MAX, &times) || !kiln_cursor_accept(c, "times"))
     FAIL("a site cannot be read");
   if (count > (int64_t)kiln_cursor_rest(c).len) FAIL("it ends early");

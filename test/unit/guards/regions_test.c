@@ -165,6 +165,21 @@ static void checks_are_bounded(void **state) {
   kiln_graph_release(graph);
 }
 
+/* Nor does what it works out of symbols, of the last check too. */
+static void symbols_are_bounded(void **state) {
+  enum { MOST = 256 };
+  fixture *f = *state;
+  kiln_graph *graph = parse(f, "graph(%x : Float(s0, 3, strides=[3, 1])):\n  return ()\n");
+  kiln_ir_value *x = value(graph, "x");
+  kiln_guard_checks checks = {0};
+  for (int i = 1; i <= MOST + 1; i++) {
+    kiln_vec_push(f->arena, &checks.values, x);
+    kiln_vec_push(f->arena, &checks.types, x->type);
+    assert_true(kiln__region_has_room(&checks) == (i <= MOST));
+  }
+  kiln_graph_release(graph);
+}
+
 static bool lowers_all(const kiln_graph *group) {
   (void)group;
   return true;
@@ -243,6 +258,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(fallback_of_a_merged_region, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(types_are_facts, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(checks_are_bounded, fixture_setup, fixture_teardown),
+      cmocka_unit_test_setup_teardown(symbols_are_bounded, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(symbols_must_agree, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(numbers_are_asked_again, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(refusals_are_told, fixture_setup, fixture_teardown),

@@ -1,6 +1,6 @@
 /* device_test.c: names of devices; and a device that is not the CPU, which counts what is asked of
  * it: storages, kernels and groups must know no other way to memory than through it. Launches that
- * fault. */
+ * fault, or fail. */
 #include "runtime/device.h"
 
 #include "test/unit/runtime/plan_support.h"
@@ -58,6 +58,7 @@ typedef struct counting_device {
   int blocks, copies, launches;
   size_t bytes;
   bool is_full;
+  kiln_code answer; /* of launches that fail */
 } counting_device;
 
 static counting_device *counting(const kiln_device *self) {
@@ -92,6 +93,12 @@ static counting_device other_device(void) {
                                       .release = take_block,
                                       .copy = copy_block,
                                       .launch = count_launch}};
+}
+
+static kiln_status *refuse_launch(const kiln_device *self, kiln_call *call, const kiln_group *group,
+                                  const kiln_kernel_args *args) {
+  (void)call, (void)group, (void)args;
+  return KILN_ERROR(counting(self)->answer, "no launch");
 }
 
 /* Even the smallest storage lies there, and whoever shares, writes or grows it asks its device. */
@@ -378,6 +385,53 @@ static void nothing_is_not_launched(void **state) {
   }
 }
 
+/* What lacks memory, or room in the budget, for copies of a kernel's own: the operators run, if the
+ * group has them. Other complaints are the call's. */
+static void operators_need_no_copies(void **state) {
+  fixture *f = *state;
+  static const kiln_code answers[] = {KILN_OUT_OF_MEMORY, KILN_LIMIT, KILN_OP_ERROR};
+  counting_device other = other_device();
+  other.device.launch = refuse_launch;
+  const int64_t four = 4, one = 1;
+  const kiln_group_output out = {.dtype = KILN_DTYPE_F32,
+                                 .rank = 1,
+                                 .sizes = &four,
+                                 .strides = &one,
+                                 .contiguous = true,
+                                 .donor = -1};
+  program operators, p;
+  program_init(&operators, "operators", 1, 2);
+  operators.kernels[0] = &increment_kernel;
+  emit(&operators, KILN_INSTR_OP, 0, 1, 1, R(0), R(1));
+  emit(&operators, KILN_INSTR_RET, 0, 1, 0, RM(1));
+  for (int i = 0; i < 6; i++) {
+    const bool has_operators = i < 3;
+    const kiln_group group = {.device = &other.device,
+                              .fn = twice,
+                              .interpreted = has_operators ? &operators.callable : NULL,
+                              .input_count = 1,
+                              .output_count = 1,
+                              .outputs = &out,
+                              .work.grid.end = {4, 1, 1},
+                              .work.grain = 1 << 20};
+    program_init(&p, "group", 1, 2);
+    p.plan.groups = &group;
+    p.plan.group_count = 1;
+    emit(&p, KILN_INSTR_GROUP, 0, 1, 1, R(0), R(1));
+    emit(&p, KILN_INSTR_RET, 0, 1, 0, RM(1));
+    kiln_ivalue x = kiln_of_tensor(make_tensor(f, 4));
+    other.answer = answers[i % 3];
+    if (has_operators && other.answer != KILN_OP_ERROR) {
+      kiln_ivalue y = run_good(f, &p, &x);
+      assert_true(((const float *)kiln_tensor_data(y.u.tensor))[3] == 1);
+      kiln_ivalue_release(y);
+    } else {
+      assert_int_equal(run_bad(f, &p, &x, "no launch"), other.answer);
+    }
+    kiln_ivalue_release(x);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names),
@@ -387,6 +441,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_faults_runs_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown(copies_of_a_call_end, set_up, tear_down),
       cmocka_unit_test_setup_teardown(nothing_is_not_launched, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(operators_need_no_copies, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
