@@ -122,21 +122,21 @@ bool kiln__bytecode_is_proved(kiln__bytecode_emitter *e, const kiln_node *cast) 
 typedef struct unset_walk {
   kiln__bytecode_emitter *e;
   kiln_value_vec found; /* each once */
-  kiln_map raises;      /* block -> YES or NO */
+  kiln_map raises;      /* block -> RAISES or GOES_ON */
 } unset_walk;
 
-static char YES, NO;
+static const char RAISES = 1, GOES_ON = 0;
 
 static bool always_raises(unset_walk *w, const kiln_block *block) {
   const void *known = kiln_map_find_ptr(&w->raises, block);
-  if (known) return known == &YES;
+  if (known) return known == &RAISES;
   bool raises = false;
   for (const kiln_node *n = block->first; n && !raises; n = n->next) {
     raises = kiln_node_is(n, KILN_OP_prim_RaiseException) ||
              (kiln_node_is(n, KILN_OP_prim_If) && always_raises(w, n->blocks[0]) &&
               always_raises(w, n->blocks[1]));
   }
-  kiln_map_set_ptr(&w->raises, block, raises ? &YES : &NO);
+  kiln_map_set_ptr(&w->raises, block, (void *)(uintptr_t)(raises ? &RAISES : &GOES_ON));
   return raises;
 }
 

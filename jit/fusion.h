@@ -3,8 +3,7 @@
 #pragma once
 
 #include "ir/pass.h"
-
-enum { KILN_GROUP_MAX_VALUES = 128 }; /* inputs and outputs of one group */
+#include "runtime/plan.h"
 
 typedef KILN_VEC(kiln_ir_value *) kiln_fusion_reads;
 

@@ -427,7 +427,7 @@ static void grow_group(partition *p, int node) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_read_again);
     } else if (f->clusters[node].size >= f->pass->env->flags.max_group_size) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_group_too_large);
-    } else if (p->values + count_values(p, from) > KILN_GROUP_MAX_VALUES) {
+    } else if (p->values + count_values(p, from) > KILN_GROUP_VALUES) {
       kiln__fusion_refuse(f, f->nodes[from].node, KILN_REASON_too_many_values);
     } else if (misfit != KILN_REASON_none) {
       kiln__fusion_refuse(f, f->nodes[from].node, misfit);
@@ -517,7 +517,7 @@ static void join_neighbours(partition *p) {
         f->clusters[previous].size + f->clusters[c].size <= f->pass->env->flags.max_group_size;
     if (joins &&
         before.inputs.count + before.outputs.count + values.inputs.count + values.outputs.count >
-            KILN_GROUP_MAX_VALUES) {
+            KILN_GROUP_VALUES) {
       kiln__fusion_refuse(f, f->nodes[i].node, KILN_REASON_too_many_values);
       joins = false;
     }

@@ -51,8 +51,54 @@ static kiln_status *try_rest(kiln_env *env, kiln_arena *arena, kiln_group_info *
   KILN_PROTECT(lower_rest(env, arena, info));
 }
 
+/* The outputs' sizes and strides as one program, of a kernel for many sizes; firsts[i]: where those
+ * of output i begin. NULL: a call has no room for as many. */
+static const kiln_dim_program *sizes_of_outputs(kiln_arena *arena, const kiln_graph *graph,
+                                                int *firsts) {
+  kiln_dim all[KILN_GROUP_DIMS];
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
+  int count = 0;
+  for (int i = 0; i < kiln_graph_output_count(graph); i++) {
+    const kiln_tensor_detail *d = kiln_graph_output(graph, i)->type->detail;
+    kiln_place place;
+    firsts[i] = count;
+    if (count + 2 * d->rank + 1 > KILN_GROUP_DIMS) return NULL;
+    for (int k = 0; k < d->rank; k++) all[count++] = d->sizes[k];
+    if (d->physical)
+      kiln_physical_dims(dims, (kiln_physical)d->physical, d->rank, d->sizes, all + count);
+    else if (d->rank)
+      memcpy(all + count, d->strides, sizeof *all * (size_t)d->rank);
+    count += d->rank;
+    if (!kiln_codegen_place(graph, i, &place)) continue;
+    all[count] = kiln_dim_product(dims, all[count - d->rank + place.dim], place.begin);
+    count++;
+  }
+  const kiln_dim_program *program = kiln_dim_program_create(arena, dims, all, count);
+  return kiln_dim_program_room(program) <= KILN_GROUP_DIMS ? program : NULL;
+}
+
+/* What fusion put together is within the limit of values; passes behind it may add some. */
+static bool has_room(kiln_arena *arena, const kiln_graph *graph) {
+  int firsts[KILN_GROUP_VALUES];
+  bool fixed = true;
+  if (kiln_graph_input_count(graph) + kiln_graph_output_count(graph) > KILN_GROUP_VALUES)
+    return false;
+  for (int i = 0; i < kiln_graph_output_count(graph); i++) {
+    const kiln_type *type = kiln_graph_output(graph, i)->type;
+    if (!kiln_type_has_dims(type)) return true; /* which lowering refuses */
+    fixed &= kiln_type_is_complete_tensor(type);
+  }
+  return fixed || sizes_of_outputs(arena, graph, firsts);
+}
+
 void kiln_group_lower(kiln_env *env, kiln_arena *arena, kiln_group_info *info) {
   info->factors = (kiln_factor_type)env->flags.matmul;
+  if (!has_room(arena, info->graph)) {
+    info->reason = KILN_REASON_too_many_values;
+    fail(env, info,
+         KILN_ERROR(KILN_UNSUPPORTED, "its inputs and results, or their sizes, are too many"));
+    return;
+  }
   kiln_status_destroy(try_rest(env, arena, info)); /* else it is lowered whole */
   if (info->is_heavy) return;
   kiln_status *status = lower(info, info->graph, arena, &info->reason, &info->loops);
@@ -217,33 +263,6 @@ void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
 
 /* -- Describing -- */
 
-/* The outputs' sizes and strides as one program, of a kernel for many sizes. */
-static kiln_status *describe_dims(kiln_arena *arena, const kiln_graph *graph, kiln_group *out,
-                                  kiln_group_output *outputs) {
-  kiln_dim all[KILN_GROUP_DIMS];
-  kiln_dims *dims = kiln_type_table_dims(graph->types);
-  int count = 0;
-  for (int i = 0; i < out->output_count; i++) {
-    const kiln_tensor_detail *d = kiln_graph_output(graph, i)->type->detail;
-    outputs[i].first = count;
-    KILN_CHECK(count + 2 * d->rank <= KILN_GROUP_DIMS);
-    for (int k = 0; k < d->rank; k++) all[count++] = d->sizes[k];
-    if (d->physical)
-      kiln_physical_dims(dims, (kiln_physical)d->physical, d->rank, d->sizes, all + count);
-    else if (d->rank)
-      memcpy(all + count, d->strides, sizeof *all * (size_t)d->rank);
-    count += d->rank;
-    kiln_place place;
-    if (!kiln_codegen_place(graph, i, &place)) continue;
-    KILN_CHECK(count < KILN_GROUP_DIMS);
-    all[count] = kiln_dim_product(dims, all[count - d->rank + place.dim], place.begin);
-    count++;
-  }
-  out->dims = kiln_dim_program_create(arena, dims, all, count);
-  KILN_CHECK(kiln_dim_program_room(out->dims) <= KILN_GROUP_DIMS);
-  return NULL;
-}
-
 static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                             kiln_group_output *out) {
   size_t rank = (size_t)d->rank, bytes = rank * sizeof(int64_t);
@@ -353,7 +372,12 @@ kiln_status *kiln_group_describe(const kiln_node *node, kiln_group_info *info, k
     out->heavy = &info->heavy;
   }
   KILN_TRY(describe_packs(node, graph, info, arena, out));
-  return kernel->shape ? describe_dims(arena, graph, out, outputs) : NULL;
+  if (!kernel->shape) return NULL;
+  int firsts[KILN_GROUP_VALUES];
+  out->dims = sizes_of_outputs(arena, graph, firsts);
+  KILN_CHECK(out->dims); /* kiln_group_lower has looked */
+  for (int i = 0; i < node->output_count; i++) outputs[i].first = firsts[i];
+  return NULL;
 }
 
 /* -- Text -- */

@@ -136,7 +136,7 @@ static bool may_hoist(const hoister *h, const kiln_node *n) {
 }
 
 static void find_fixed(hoister *h) {
-  int room = KILN_GROUP_MAX_VALUES - h->group->input_count - h->group->output_count;
+  int room = KILN_GROUP_VALUES - h->group->input_count - h->group->output_count;
   for (int i = 0; i < h->group->input_count; i++) {
     kiln_ir_value *v = kiln_node_input(h->group, i), *own = kiln_graph_input(h->body, i);
     if (!kiln_type_is_tensor(v->type) || !kiln__is_made_of_weights(v)) continue;

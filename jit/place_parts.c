@@ -80,7 +80,7 @@ static bool may_place(const kiln_pass *pass, const kiln_block *block, const kiln
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   const kiln_ir_value *own = kiln_graph_output(body, v->index);
   return own->node != body->top->param && !kiln_codegen_place(body, v->index, &place) &&
-         kiln_graph_input_count(body) + kiln_graph_output_count(body) < KILN_GROUP_MAX_VALUES &&
+         kiln_graph_input_count(body) + kiln_graph_output_count(body) < KILN_GROUP_VALUES &&
          (!kiln__heavy_choose(pass->env, body, kiln__heavy_weights(group), &heavy) ||
           may_place_heavy(body, &heavy, whole));
 }

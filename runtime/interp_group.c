@@ -2,7 +2,8 @@
 #include "runtime/border.h"
 #include "runtime/interp_internal.h"
 
-enum { GROUP_VALUES = 256 }; /* most tensors and scalars of a group: jit keeps below it */
+/* With the contraction's result of heavy ones. */
+enum { GROUP_VALUES = KILN_GROUP_VALUES + 1 };
 
 /* -- Fused groups -- */
 

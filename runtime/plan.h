@@ -106,7 +106,10 @@ typedef struct kiln_callable {
                  */
 } kiln_callable;
 
-enum { KILN_GROUP_DIMS = 512 };
+enum {
+  KILN_GROUP_VALUES = 128, /* inputs and outputs of one group, at most */
+  KILN_GROUP_DIMS = 2048,  /* sizes and strides of its outputs, and what they are worked out of */
+};
 
 typedef struct kiln_group_output {
   kiln_dtype dtype;

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from scaling import (CallOptions, FreezeOptions, HEAD, Kiln, Limits, TRAINING, archive, forward, int_op, object_op, program,
-                     repeat, text_op)
+from archives import HEAD, TRAINING, archive, forward, int_op, object_op, program, text_op
+from scaling import CallOptions, FreezeOptions, Kiln, Limits, repeat
 
 LIBRARY = sys.argv[1]
 BYTES = 64 << 20

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 
-from scaling import FreezeOptions, HEAD, Kiln, TRAINING, archive, forward, object_op, program, text_op
+from archives import HEAD, TRAINING, archive, forward, object_op, program, text_op
+from scaling import FreezeOptions, Kiln
 
 LIBRARY = sys.argv[1]
 TESTED = 512

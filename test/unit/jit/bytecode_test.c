@@ -642,37 +642,8 @@ static void stress_and_refusals(void **state) {
         "   1 RET r0!\n");
 }
 
-/* An instruction counts its operands in 16 bits: a branch of more results has no plan. */
-static void branches_are_bounded(void **state) {
-  fixture *f = *state;
-  kiln_plan *plan;
-  for (int count = 65535; count <= 65536; count++) {
-    kiln_text text = kiln_text_in(f->arena);
-    kiln_text_puts(&text, "graph(%c : bool, %x : Tensor, %y : Tensor):\n  ");
-    for (int i = 0; i < count; i++) kiln_text_printf(&text, "%s%%a%d : Tensor", i ? ", " : "", i);
-    kiln_text_puts(&text, " = prim::If(%c)\n");
-    for (int b = 0; b < 2; b++) {
-      kiln_text_printf(&text, "    block%d():\n      -> (", b);
-      for (int i = 0; i < count; i++)
-        kiln_text_printf(&text, "%s%s", i ? ", " : "", b ? "%x" : "%y");
-      kiln_text_puts(&text, ")\n");
-    }
-    for (int i = 0; i < count; i++)
-      kiln_text_printf(&text, "  %%s%d : Tensor = aten::relu(%%a%d)\n", i, i);
-    kiln_text_puts(&text, "  return (%s0)\n");
-    kiln_status *status = emit(f, text.data, 0, &plan);
-    if (count > 65535) {
-      assert_error(status, KILN_UNSUPPORTED, "more than 65535 values");
-    } else {
-      assert_ok(status);
-      kiln_plan_destroy(plan);
-    }
-  }
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(branches_are_bounded, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(moves_at_last_use, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(numbers_are_not_moved, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(drops_what_nobody_uses, fixture_setup, fixture_teardown),

@@ -3,7 +3,7 @@
 #include "jit/fusion.h"
 #include "test/unit/ir/ir_support.h"
 
-enum { LISTED = 400, READS = 300, VALUES = KILN_GROUP_MAX_VALUES };
+enum { LISTED = 400, READS = 300, VALUES = KILN_GROUP_VALUES };
 
 static int refused[KILN_REASON__COUNT];
 

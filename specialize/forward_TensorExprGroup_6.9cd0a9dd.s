@@ -1,1 +1,0 @@
-; forward/TensorExprGroup_6: no LLVM code: it runs in the evaluator
