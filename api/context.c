@@ -219,7 +219,7 @@ static kiln_status *set_flag(kiln_env *env, const char *name, const char *value,
 }
 
 kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
-                              const char **out_old) {
+                              char **out_old) {
   KILN_NEEDS(context && name && value);
   const kiln_flag_info *info = kiln_flags_find(name);
   if (!info) {
@@ -228,17 +228,19 @@ kiln_status *kiln_context_set(kiln_context *context, const char *name, const cha
   if (kiln_flag_is_fixed(info)) {
     return KILN_ERROR(KILN_INVALID_ARGUMENT, "option %s is fixed when the context is made", name);
   }
-  char old[sizeof context->old_value];
+  char old[KILN_FLAG_STRING_MAX + 8], *copy = NULL;
   kiln_flags flags;
   kiln_log log;
   KILN_TRY(parse_option(name, value, &flags, &log));
   KILN_TRY(kiln_env_check_flags(&flags));
   pthread_mutex_lock(&context->lock);
   kiln_flags_print(&context->env->flags, info, old, sizeof old);
-  kiln_status *status = set_flag(context->env, name, value, &log);
-  if (!status) memcpy(context->old_value, old, sizeof old);
+  kiln_status *status =
+      out_old ? kiln__text_copy(context->env->mem, kiln_str_from(old), &copy) : NULL;
+  if (!status) status = set_flag(context->env, name, value, &log);
   pthread_mutex_unlock(&context->lock);
-  if (!status && out_old) *out_old = context->old_value;
+  if (status) kiln_text_free(copy);
+  if (!status && out_old) *out_old = copy;
   return status;
 }
 

@@ -27,10 +27,9 @@ struct kiln_context {
   struct kiln_workers *callers; /* of calls beside the host's threads: api/async.c */
   kiln_print_fn print;
   void *print_user;
-  pthread_mutex_t lock;                     /* of flags, old_value and the list of models */
+  pthread_mutex_t lock;                     /* of flags and the list of models */
   kiln_model *models;                       /* that are loaded; not retained */
   uint64_t loads;                           /* how many there were */
-  char old_value[KILN_FLAG_STRING_MAX + 8]; /* of kiln_context_set */
   uint64_t trace_serial;                    /* of the last trace; atomic */
   /* budget.c; under the lock, but for: */
   uint64_t looks;
@@ -165,6 +164,7 @@ const kiln_type *kiln__elements_type(kiln_type_table *table, const kiln_ivalue *
 kiln_text kiln__text_begin(const kiln_context *context);
 /* A copy for the host, who frees it with kiln_text_free. */
 kiln_status *kiln__text_give(const kiln_text *text, char **out_text) KILN_MUST_USE;
+kiln_status *kiln__text_copy(kiln_mem *mem, kiln_str all, char **out_text) KILN_MUST_USE;
 void kiln__print_value(kiln_text *text, kiln_ivalue v, int64_t max_elements);
 
 /* One row for a kiln_debug_row_fn. */

@@ -15,18 +15,21 @@ kiln_text kiln__text_begin(const kiln_context *context) {
   return text;
 }
 
-kiln_status *kiln__text_give(const kiln_text *text, char **out_text) {
-  kiln_mem *mem = kiln_arena_mem(text->arena);
-  const kiln_str all = kiln_text_str(text);
+kiln_status *kiln__text_copy(kiln_mem *mem, kiln_str all, char **out_text) {
   const size_t size = sizeof(text_block) + all.len + 1;
   text_block *block = kiln_mem_alloc(mem, size);
   if (!block) return kiln_status_oom();
   kiln_mem_retain(mem);
   block->mem = mem;
   block->size = size;
-  memcpy(block->data, all.data, all.len + 1);
+  memcpy(block->data, all.data, all.len);
+  block->data[all.len] = 0;
   *out_text = block->data;
   return NULL;
+}
+
+kiln_status *kiln__text_give(const kiln_text *text, char **out_text) {
+  return kiln__text_copy(kiln_arena_mem(text->arena), kiln_text_str(text), out_text);
 }
 
 void kiln_text_free(char *text) {

@@ -64,8 +64,9 @@ int kiln_value_count(const kiln_value *value) {
 /* Pair `index` of a dict; false beyond the last. */
 static bool find_pair(const kiln_dict *dict, int index, kiln_ivalue **out_key,
                       kiln_ivalue **out_value) {
-  int64_t cursor = 0;
-  for (int i = 0; i <= index; i++) {
+  const bool dense = dict->live == dict->count; /* of which none was removed */
+  int64_t cursor = dense ? index : 0;
+  for (int i = dense ? index : 0; i <= index; i++) {
     if (!kiln_dict_next(dict, &cursor, out_key, out_value)) return false;
   }
   return index >= 0;

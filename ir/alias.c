@@ -92,3 +92,27 @@ bool kiln_alias_writes_to(const kiln_alias *a, const kiln_node *node, const kiln
   const loc_set *points = kiln__alias_points(a, value, &all);
   return all || all_written || deep_meets(a, points, written);
 }
+
+kiln_alias_marks kiln_alias_marks_create(const kiln_alias *a, kiln_arena *arena) {
+  return (kiln_alias_marks){.marked = KILN_NEW_ARRAY(arena, bool, a->locs.count + 1)};
+}
+
+void kiln_alias_mark_writes(const kiln_alias *a, const kiln_node *node, kiln_alias_marks *marks) {
+  bool all;
+  const loc_set *written = kiln__alias_writes(a, node, &all);
+  marks->all |= all;
+  for (int i = 0; i < written->count; i++) marks->marked[written->items[i]] = true;
+}
+
+bool kiln_alias_is_marked(const kiln_alias *a, const kiln_alias_marks *marks,
+                          const kiln_ir_value *value) {
+  bool all;
+  if (holds_no_memory(value)) return false;
+  const loc_set *points = kiln__alias_points(a, value, &all);
+  for (int i = 0; i < points->count; i++) {
+    const loc_set *deep = &a->locs.data[points->items[i]].deep;
+    for (int k = 0; k < deep->count; k++)
+      if (marks->marked[deep->items[k]]) return true;
+  }
+  return all || marks->all;
+}

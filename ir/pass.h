@@ -48,6 +48,18 @@ bool kiln_alias_node_writes(const kiln_alias *alias, const kiln_node *node);
 /* The node writes memory that `value`, or something in it, may share. */
 bool kiln_alias_writes_to(const kiln_alias *alias, const kiln_node *node,
                           const kiln_ir_value *value);
+/* What some nodes write, gathered, that many values can be asked against it: nodes and values cost
+ * their sum, not their product. */
+typedef struct kiln_alias_marks {
+  bool *marked; /* locations */
+  bool all;
+} kiln_alias_marks;
+kiln_alias_marks kiln_alias_marks_create(const kiln_alias *alias, kiln_arena *arena);
+void kiln_alias_mark_writes(const kiln_alias *alias, const kiln_node *node,
+                            kiln_alias_marks *marks);
+/* One of the nodes writes memory that `value`, or something in it, may share. */
+bool kiln_alias_is_marked(const kiln_alias *alias, const kiln_alias_marks *marks,
+                          const kiln_ir_value *value);
 /* The value may be memory that came from outside the graph, or went out of it. */
 bool kiln_alias_is_wildcard(const kiln_alias *alias, const kiln_ir_value *value);
 /* Locations of memory that the graph writes and that a node, or a node in it, reads or writes; two

@@ -373,27 +373,43 @@ static bool writes_nothing(const kiln_node *n) {
   return false;
 }
 
-static void find_writes(kiln__freezer *f, const kiln_alias *alias, const kiln_graph *graph,
-                        const kiln_block *block) {
+static void mark_writes(const kiln_alias *alias, const kiln_block *block, kiln_alias_marks *marks) {
   for (const kiln_node *n = block->first; n; n = n->next) {
-    for (int b = 0; b < n->block_count; b++) find_writes(f, alias, graph, n->blocks[b]);
-    if (n->block_count > 0 || !kiln_alias_node_writes(alias, n) || writes_nothing(n)) continue;
-    for (int i = 0; i < f->reads.count; i++) {
-      const kiln__frozen_read *read = &f->reads.data[i];
-      if (read->graph != graph || !read->constant || read->object->changes[read->slot]) continue;
-      if (kiln_alias_writes_to(alias, n, read->constant)) {
-        set_changes(f, read->object, read->slot);
-      }
-    }
+    for (int b = 0; b < n->block_count; b++) mark_writes(alias, n->blocks[b], marks);
+    if (n->block_count == 0 && !writes_nothing(n)) kiln_alias_mark_writes(alias, n, marks);
+  }
+}
+
+typedef struct graph_writes {
+  kiln_alias *alias;
+  kiln_alias_marks marks;
+} graph_writes;
+
+static const graph_writes *writes_of(kiln__freezer *f, kiln_map *known, const kiln_graph *graph) {
+  graph_writes *w = kiln_map_find_ptr(known, graph);
+  if (w) return w;
+  w = KILN_NEW(f->arena, graph_writes);
+  w->alias = kiln_alias_create(f->arena, graph);
+  w->marks = kiln_alias_marks_create(w->alias, f->arena);
+  mark_writes(w->alias, graph->top, &w->marks);
+  kiln_map_set_ptr(known, graph, w);
+  return w;
+}
+
+/* Attributes whose memory their graph writes. */
+static void find_writes(kiln__freezer *f) {
+  kiln_map known = kiln_map_in(f->arena);
+  for (int i = 0; i < f->reads.count; i++) {
+    const kiln__frozen_read *read = &f->reads.data[i];
+    const graph_writes *w = writes_of(f, &known, read->graph);
+    if (read->constant && kiln_alias_is_marked(w->alias, &w->marks, read->constant))
+      set_changes(f, read->object, read->slot);
   }
 }
 
 /* What is written, and what shares its memory, is put back. */
 static void take_back(kiln__freezer *f) {
-  for (int g = 0; g < f->graphs.count; g++) {
-    const kiln_graph *graph = f->graphs.data[g];
-    find_writes(f, kiln_alias_create(f->arena, graph), graph, graph->top);
-  }
+  find_writes(f);
   for (bool again = true; again;) {
     again = false;
     for (int i = 0; i < f->reads.count; i++) {

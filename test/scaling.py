@@ -504,6 +504,16 @@ def a_frozen_module(n):
     return calls(submodules(n), count=0, then=freezes)
 
 
+# Each attribute is written once: none becomes a constant.
+@grows(1000)
+def a_frozen_module_that_writes(n):
+    source = forward(repeat(n, '_# = torch.add_(self.p#, x)'),
+                     attributes=''.join('  p%d : Tensor\n' % i for i in range(n)))
+    parts = [('p%d' % i, tensor_op(str(i), 1)) for i in range(n)]
+    return calls(archive(source, object_op('__torch__.M', TRAINING + parts),
+                         [(str(i), bytes(4)) for i in range(n)]), count=0, then=freezes)
+
+
 @grows(500)
 def classes_of_cpp(n):
     objects = b''.join(b'c__torch__.torch.classes.q\nC%d\n)\x81}b' % i for i in range(n))

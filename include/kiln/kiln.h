@@ -135,6 +135,7 @@ KILN_API kiln_status *kiln_context_create(const kiln_options *options, kiln_cont
 KILN_API void kiln_context_release(kiln_context *context);
 /* Both before the first load; NULL: stderr for the log, standard output for prints. */
 KILN_API void kiln_context_set_log(kiln_context *context, kiln_log_fn fn, void *user);
+KILN_API void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user);
 /* Before the first load: events go to `fn`, and to the file of the option `events` if there is one.
  * NULL: to nobody. */
 KILN_API kiln_status *kiln_context_set_events(kiln_context *context, kiln_event_fn fn, void *user);
@@ -148,11 +149,11 @@ KILN_API kiln_status *kiln_context_metrics(kiln_context *context, char **out_tex
  * jit_memory does whenever something is made. Calls are not disturbed: those under way end in what
  * they have, and later ones have it made anew, from the profile of those before. Any thread. */
 KILN_API kiln_status *kiln_context_trim(kiln_context *context, uint64_t bytes);
-KILN_API void kiln_context_set_print(kiln_context *context, kiln_print_fn fn, void *user);
-/* Changes an option for models that are loaded later, and returns the old value, borrowed until
- * the next call of this function on the context (out_old may be NULL). */
+/* Changes an option for models that are loaded later. The old value is the host's, which frees it
+ * by kiln_text_free; out_old may be NULL. Any thread. KILN_INVALID_ARGUMENT: there is no such
+ * option, or it does not take the value, or it is fixed when the context is made. */
 KILN_API kiln_status *kiln_context_set(kiln_context *context, const char *name, const char *value,
-                                       const char **out_old);
+                                       char **out_old);
 /* Bytes that the context and everything made from it hold now, and the most so far. */
 KILN_API size_t kiln_context_bytes(const kiln_context *context);
 KILN_API size_t kiln_context_peak_bytes(const kiln_context *context);

@@ -4,10 +4,16 @@
 #include "kiln/kiln.h"
 #include "test/unit/unit.h"
 
+static void set(kiln_context *context, const char *name, const char *value, const char *before) {
+  char *old = NULL;
+  assert_ok(kiln_context_set(context, name, value, &old));
+  assert_string_equal(old, before);
+  kiln_text_free(old);
+}
+
 static void test_options(void **state) {
   kiln_options *options = NULL;
   kiln_context *context = NULL;
-  const char *old = NULL;
   (void)state;
   assert_ok(kiln_options_create(&options));
   assert_error(kiln_options_set(options, "frobnicate", "1"), KILN_INVALID_ARGUMENT, "frobnicate");
@@ -18,11 +24,9 @@ static void test_options(void **state) {
   assert_ok(kiln_options_set(options, "num_profiled_runs", "4")); /* the later one wins */
   assert_ok(kiln_context_create(options, &context));
   kiln_options_destroy(options);
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "5", &old));
-  assert_string_equal(old, "4");
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "6", &old));
-  assert_string_equal(old, "5");
-  assert_error(kiln_context_set(context, "num_profiled_runs", "many", &old), KILN_INVALID_ARGUMENT,
+  set(context, "num_profiled_runs", "5", "4");
+  set(context, "num_profiled_runs", "6", "5");
+  assert_error(kiln_context_set(context, "num_profiled_runs", "many", NULL), KILN_INVALID_ARGUMENT,
                "many");
   assert_error(kiln_context_set(context, "nothing", "1", NULL), KILN_INVALID_ARGUMENT, "nothing");
   assert_error(kiln_context_set(context, NULL, "1", NULL), KILN_INVALID_ARGUMENT, "NULL");
@@ -48,14 +52,12 @@ static void keeps_old_value(void **state) {
       {"memory_limit", "-1", "0", KILN_INVALID_ARGUMENT},
   };
   kiln_context *context = NULL;
-  const char *old = NULL;
   (void)state;
   assert_ok(kiln_context_create(NULL, &context));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *name = cases[i].name, *value = cases[i].value;
-    assert_error(kiln_context_set(context, name, cases[i].bad, &old), cases[i].code, name);
-    assert_ok(kiln_context_set(context, name, value, &old));
-    assert_string_equal(old, value);
+    assert_error(kiln_context_set(context, name, cases[i].bad, NULL), cases[i].code, name);
+    set(context, name, value, value);
   }
   kiln_context_release(context);
 }
@@ -63,18 +65,15 @@ static void keeps_old_value(void **state) {
 static void test_environment(void **state) {
   kiln_options *options = NULL;
   kiln_context *context = NULL;
-  const char *old = NULL;
   (void)state;
   setenv("KILN_NUM_PROFILED_RUNS", "7", 1);
   assert_ok(kiln_context_create(NULL, &context));
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "1", &old));
-  assert_string_equal(old, "7");
+  set(context, "num_profiled_runs", "1", "7");
   kiln_context_release(context);
   assert_ok(kiln_options_create(&options));
   assert_ok(kiln_options_set(options, "num_profiled_runs", "2")); /* wins over the environment */
   assert_ok(kiln_context_create(options, &context));
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "1", &old));
-  assert_string_equal(old, "2");
+  set(context, "num_profiled_runs", "1", "2");
   kiln_context_release(context);
   setenv("KILN_NUM_PROFILED_RUNS", "none", 1);
   assert_error(kiln_context_create(NULL, &context), KILN_INVALID_ARGUMENT, "none");
@@ -83,8 +82,7 @@ static void test_environment(void **state) {
   assert_ok(kiln_options_create(&options));
   kiln_options_ignore_environment(options);
   assert_ok(kiln_context_create(options, &context));
-  assert_ok(kiln_context_set(context, "num_profiled_runs", "1", &old));
-  assert_string_equal(old, "1");
+  set(context, "num_profiled_runs", "1", "1");
   kiln_context_release(context);
   kiln_options_destroy(options);
   unsetenv("KILN_NUM_PROFILED_RUNS");

@@ -93,9 +93,11 @@ static bool do_count(int i) {
   kiln_counters counters;
   kiln_model_counters(model, &counters);
   (void)kiln_context_bytes(context);
-  const char *old = NULL;
+  char *old = NULL;
   is_done(kiln_context_set(context, "jit", i % 2 ? "on" : "off", &old));
-  return true;
+  const bool read = strcmp(old, "on") == 0 || strcmp(old, "off") == 0;
+  kiln_text_free(old);
+  return read;
 }
 
 /* -- At once -- */

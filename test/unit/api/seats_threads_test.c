@@ -277,10 +277,9 @@ static void on_line(void *user, const char *channel, int level, const char *line
 
 static void calls_from_within_a_seat(void **state) {
   static nest t;
-  const char *old = NULL;
   (void)state;
   t = (nest){.g = {.s = {.context = context_with("busy", "wait")}}};
-  assert_ok(kiln_context_set(t.g.s.context, "log", "run=1", &old));
+  assert_ok(kiln_context_set(t.g.s.context, "log", "run=1", NULL));
   kiln_context_set_log(t.g.s.context, on_line, &t);
   load_subject(&t.g.s, METHODS);
   assert_ok(kiln_cancel_create(&t.g.cancel));
