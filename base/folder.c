@@ -12,6 +12,7 @@
 
 #include "base/budget.h"
 #include "base/scope.h"
+#include "base/sink.h"
 
 #define FAIL(...) return KILN_ERROR(KILN_INVALID_FILE, __VA_ARGS__)
 
@@ -102,12 +103,7 @@ kiln_status *kiln_folder_read(const char *folder, const char *name, size_t most,
 /* -- Writing -- */
 
 static kiln_status *write_all(int fd, kiln_str text) {
-  for (size_t done = 0; done < text.len;) {
-    const ssize_t put = write(fd, text.data + done, text.len - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) FAIL("%s", strerror(errno));
-    done += (size_t)put;
-  }
+  if (!kiln_write_all(fd, text.data, text.len)) FAIL("%s", strerror(errno));
   return NULL;
 }
 

@@ -25,15 +25,19 @@ static kiln_status *fail(const char *path) {
   return KILN_ERROR(KILN_INVALID_FILE, "cannot write '%s': %s", path, strerror(errno));
 }
 
-static kiln_status *write_all(const file_sink *f, const char *data, size_t size) {
-  while (size > 0) {
-    ssize_t n = write(f->fd, data, size > (1u << 30) ? 1u << 30 : size);
+bool kiln_write_all(int fd, const void *data, size_t size) {
+  for (const char *at = data; size > 0;) {
+    const ssize_t n = write(fd, at, size > (1u << 30) ? 1u << 30 : size);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail(f->path);
-    data += n;
+    if (n <= 0) return false;
+    at += n;
     size -= (size_t)n;
   }
-  return NULL;
+  return true;
+}
+
+static kiln_status *write_all(const file_sink *f, const char *data, size_t size) {
+  return kiln_write_all(f->fd, data, size) ? NULL : fail(f->path);
 }
 
 static kiln_status *flush(file_sink *f) {

@@ -13,6 +13,10 @@ static inline kiln_status *kiln_sink_put(const kiln_sink *sink, const void *data
   return size > 0 ? sink->write(sink->user, data, size) : NULL;
 }
 
+/* Writes all of it to a descriptor, however often the system takes a part or a signal comes. False:
+ * it cannot, by errno. */
+bool kiln_write_all(int fd, const void *data, size_t size);
+
 /* Runs body(sink, arg) on a new file beside `path`, and puts it in the place of `path` in one step
  * when all of it is on the disk: whatever fails, and whenever the machine stops, `path` is what it
  * was or what it shall be. So a file that is mapped may be written over. A symbolic link is

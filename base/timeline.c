@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/flags.h"
+#include "base/sink.h"
 
 enum { LINE_BYTES = 8192, TEXT_BYTES = 480 }; /* room for a name and the args, all of quotes */
 _Static_assert((1 + KILN_TIMELINE_ARGS) * (2 * TEXT_BYTES + 2) < LINE_BYTES - 1024, "a line");
@@ -78,13 +79,9 @@ static void put_time(line *l, const char *name, uint64_t ns) {
 }
 
 static void write_all(sink *s, const line *l) {
-  for (size_t done = 0; s->fd >= 0 && s->bytes < KILN_TIMELINE_BYTES && done < l->used;) {
-    const ssize_t n = write(s->fd, l->text + done, l->used - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return; /* a full disk: the line is lost */
-    done += (size_t)n;
-    s->bytes += n;
-  }
+  if (s->fd < 0 || s->bytes >= KILN_TIMELINE_BYTES) return;
+  if (kiln_write_all(s->fd, l->text, l->used))
+    s->bytes += (int64_t)l->used; /* or the disk is full: the line is lost */
 }
 
 /* -- Life -- */

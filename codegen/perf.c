@@ -15,6 +15,7 @@
 
 #include "base/budget.h"
 #include "base/flags.h"
+#include "base/sink.h"
 
 struct kiln__perf {
   kiln_mem *mem;
@@ -40,17 +41,6 @@ typedef struct code_load {
   uint64_t virtual_address, address, code_size, index; /* then the name, and the code */
 } code_load;
 
-static bool write_all(int fd, const void *data, size_t size) {
-  for (const char *at = data; size > 0;) {
-    const ssize_t n = write(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= (size_t)n;
-  }
-  return true;
-}
-
 static bool begin_dump(kiln__perf *s) {
   const dump_header header = {.magic = MAGIC,
                               .version = VERSION,
@@ -59,7 +49,7 @@ static bool begin_dump(kiln__perf *s) {
                               .pid = (uint32_t)s->owner,
                               .timestamp = kiln_now_ns()};
   s->marker_bytes = (size_t)sysconf(_SC_PAGESIZE);
-  if (!write_all(s->fd, &header, sizeof header)) return false;
+  if (!kiln_write_all(s->fd, &header, sizeof header)) return false;
   s->marker = mmap(NULL, s->marker_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, s->fd, 0);
   if (s->marker == MAP_FAILED) s->marker = NULL;
   return s->marker != NULL;
@@ -80,8 +70,8 @@ static void tell_dump(kiln__perf *s, const char *name, const void *code, size_t 
                           .index = s->count++};
   /* A record that is not whole would end the file for its readers. */
   const off_t begin = lseek(s->fd, 0, SEEK_END);
-  if (begin < 0 || !write_all(s->fd, &load, sizeof load) || !write_all(s->fd, name, name_size) ||
-      !write_all(s->fd, code, size))
+  if (begin < 0 || !kiln_write_all(s->fd, &load, sizeof load) ||
+      !kiln_write_all(s->fd, name, name_size) || !kiln_write_all(s->fd, code, size))
     (void)!ftruncate(s->fd, begin < 0 ? 0 : begin);
   pthread_mutex_unlock(&s->lock);
 }

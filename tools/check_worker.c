@@ -40,23 +40,13 @@ void check_run(const check_options *options, const check_case *c, check_result *
 
 /* -- The child -- */
 
-static bool write_all(int fd, const void *data, size_t size) {
-  for (const char *p = data; size;) {
-    ssize_t n = write(fd, p, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    p += n;
-    size -= (size_t)n;
-  }
-  return true;
-}
-
 static void run_child(const check_options *options, const check_case *cases, int count, int fd) {
   for (int i = 0; i < count; i++) {
     message m = {0};
     check_run(options, &cases[i], &m.result);
     m.reason_size = m.result.reason ? strlen(m.result.reason) : 0;
-    bool good = write_all(fd, &m, sizeof m) && write_all(fd, m.result.reason, m.reason_size);
+    bool good =
+        tool_write_all(fd, &m, sizeof m) && tool_write_all(fd, m.result.reason, m.reason_size);
     free(m.result.reason);
     if (!good) break;
   }

@@ -263,10 +263,13 @@ static kiln_status *wait_for(int from, const char *path, uint32_t time_ms, doubl
   return kiln_op_error(KILN_INVALID_FILE, "cannot read '%s': %s", path, strerror(errno));
 }
 
-static bool write_all(int to, const char *data, ssize_t size) {
-  for (ssize_t put = 0, n; put < size; put += n) {
-    n = write(to, data + put, (size_t)(size - put));
-    if (n < 0) return false;
+bool tool_write_all(int fd, const void *data, size_t size) {
+  for (const char *at = data; size > 0;) {
+    const ssize_t n = write(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= (size_t)n;
   }
   return true;
 }
@@ -281,7 +284,7 @@ static kiln_status *read_all(int from, int to, const char *path, const kiln_limi
     if (status) return status;
     const ssize_t got = read(from, block, sizeof block);
     if (got == 0) return NULL;
-    if (got < 0 || !write_all(to, block, got)) {
+    if (got < 0 || !tool_write_all(to, block, (size_t)got)) {
       return kiln_op_error(KILN_INVALID_FILE, "cannot read '%s': %s", path, strerror(errno));
     }
     total += (uint64_t)got;

@@ -139,6 +139,8 @@ double tool_now_ms(void); /* monotonic */
 int tool_by_size(const void *a, const void *b);
 /* What stands behind the noun of a number: "%d call%s". */
 static inline const char *tool_plural(uint64_t count) { return count == 1 ? "" : "s"; }
+/* All of it to a descriptor; false: it cannot, by errno. */
+bool tool_write_all(int fd, const void *data, size_t size);
 /* Reads a whole file; NULL and a filled-in *out_error (freed by the caller) when it cannot. */
 char *tool_read_file(const char *path, size_t *out_size, char **out_error);
 bool tool_is_directory(const char *path);

@@ -6,6 +6,8 @@ import sys
 
 FOLDERS = ('api', 'base', 'bench', 'build-aux', 'codegen', 'docs', 'examples', 'frontend', 'guards',
            'include', 'ir', 'jit', 'profiler', 'runtime', 'test', 'tools')
+FILES = {'', '.clang-format', '.clang-tidy', '.gitignore', 'LICENSE', 'README.md', 'dev', 'meson.build',
+         'meson_options.txt'}  # at the top
 
 
 def pages(tree):
@@ -29,6 +31,30 @@ def check_paths(tree):
         for name in re.findall(r'`([\w.-]+/[\w./-]*)`', tree.text(path)):
             if name.split('/')[0] in FOLDERS and not os.path.exists(name):
                 yield '%s: %s' % (path, name)
+
+
+def check_names_exist(tree):
+    """a function of ours in backticks stands in the sources, or in a block of the page, which adds it"""
+    sources = '\n'.join(tree.text(p) for p in tree.find('.h', '.c', '.def', '.py', '.build'))
+    named = set(re.findall(r'\bkiln_\w+', sources))
+    for path in pages(tree):
+        blocks = '\n'.join(re.findall(r'^```.*?^```|^    .*?$', tree.text(path), flags=re.M | re.S))
+        for name in re.findall(r'`(kiln_\w+)(?:\(\))?`', tree.text(path)):
+            if name not in named and name not in blocks and not name.startswith('kiln__kernel_'):  # of macros
+                yield '%s: %s' % (path, name)
+
+
+def check_map(tree):
+    """each folder at the top of the tree has a row in the map"""
+    rows = re.findall(r'^\| `(?:include/)?([\w-]+)/', tree.text('docs/ARCHITECTURE.md'), re.M)
+    others = {'docs', 'include'}
+    listed = subprocess.run(['git', 'ls-files'], capture_output=True, text=True).stdout.split('\n')
+    tops = {name.split('/')[0] for name in listed if '/' in name and not name.startswith('.')}
+    for name in sorted(tops - set(rows) - others):
+        yield name
+    for name in listed:
+        if '/' not in name and os.path.exists(name) and name not in FILES:
+            yield name
 
 
 def check_picture(tree):
