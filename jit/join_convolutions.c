@@ -118,7 +118,7 @@ static bool has_few_pixels(const kiln_tensor_detail *image) {
   double pixels = 1;
   for (int d = 0; d < image->rank; d++)
     pixels *= d == 1 ? 1 : (double)kiln_dim_or(image->sizes[d], FEW_PIXELS);
-  return pixels < FEW_PIXELS;
+  return pixels < (double)FEW_PIXELS;
 }
 
 static term term_of(kiln_ir_value *v, const kiln_block *block) {
