@@ -32,24 +32,32 @@ static bool makes_scalars(const kiln_node *n) {
   return true;
 }
 
-/* The block of the node's own that the user stands in; NULL: beside it. */
-static kiln_block *child_of(const kiln_block *block, const kiln_node *user) {
-  kiln_block *b = user->block;
-  while (b && b != block && b->owner && b->owner->block != block) b = b->owner->block;
-  return b == block ? NULL : b;
+static int depth_of(const kiln_block *block) {
+  int depth = 0;
+  for (; block->owner; block = block->owner->block) depth++;
+  return depth;
 }
 
-/* The one side of a branch that reads what the node makes; NULL: there is none. */
+/* The innermost block that both stand in. */
+static kiln_block *common_block(kiln_block *a, kiln_block *b) {
+  int above = depth_of(a) - depth_of(b);
+  for (; above > 0; above--) a = a->owner->block;
+  for (; above < 0; above++) b = b->owner->block;
+  for (; a != b; a = a->owner->block) b = b->owner->block;
+  return a;
+}
+
+/* The innermost block with all that reads what the node makes, as far as branches alone lead there
+ * from the node's own; NULL: none does. */
 static kiln_block *only_side(const kiln_node *n) {
-  kiln_block *side = NULL;
-  for (int i = 0; i < n->output_count; i++) {
-    for (const kiln_use *use = n->outputs[i]->uses; use; use = use->next) {
-      kiln_block *b = child_of(n->block, use->user);
-      if (!b || !kiln_node_is(b->owner, KILN_OP_prim_If) || (side && b != side)) return NULL;
-      side = b;
-    }
-  }
-  return side;
+  kiln_block *readers = NULL;
+  for (int i = 0; i < n->output_count; i++)
+    for (const kiln_use *use = n->outputs[i]->uses; use; use = use->next)
+      readers = readers ? common_block(readers, use->user->block) : use->user->block;
+  kiln_block *side = readers;
+  for (kiln_block *b = readers; b && b != n->block; b = b->owner->block)
+    if (!kiln_node_is(b->owner, KILN_OP_prim_If)) side = b->owner->block;
+  return side == n->block ? NULL : side;
 }
 
 static void visit_block(kiln_pass *pass, kiln_block *block) {
