@@ -14,6 +14,7 @@
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/norm.h"
 
 enum { MOST_PARTS = 64 };
 
@@ -125,8 +126,7 @@ static bool open_split(kiln_pass *pass, kiln_node *n, parts *p) {
 
 /* Batch norm that does not train. */
 static bool is_norm(const kiln_node *n) {
-  return kiln_node_is(n, KILN_OP_batch_norm) &&
-         kiln_ir_value_is_bool(kiln_node_input(n, 5), false) && !kiln_node_writes_stats(n);
+  return kiln__is_trained_norm(n) && !kiln_node_writes_stats(n);
 }
 
 /* Element by element of its first tensors, and of one number or tensor for each channel. */

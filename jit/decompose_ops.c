@@ -26,6 +26,7 @@
 #include "jit/fusion.h"
 #include "jit/kept.h"
 #include "jit/layouts.h"
+#include "jit/product.h"
 
 static bool is_float(const kiln_ir_value *v, int *out_dtype) {
   if (!kiln_type_has_dims(v->type)) return false;
@@ -47,11 +48,7 @@ static bool feeds_group(const kiln_node *n) {
 
 /* The index of its bias, where the operator is one that this pass takes apart; or -1. */
 static int bias_of(const kiln_node *n) {
-  if (kiln_node_is(n, KILN_OP_linear)) return 2;
-  if (!kiln_node_is(n, KILN_OP_addmm)) return -1;
-  const bool plain = kiln_ir_value_is_number(kiln_node_input(n, 3), 1) &&
-                     kiln_ir_value_is_number(kiln_node_input(n, 4), 1);
-  return plain ? 0 : -1;
+  return kiln__product_is_unscaled(n) ? kiln__product_bias(n) : -1;
 }
 
 static bool is_matrix(const kiln_ir_value *v) {
@@ -219,8 +216,7 @@ static bool has_rows_of(const kiln_ir_value *v, const kiln_ir_value *x) {
 /* What stands there now; NULL: as before. */
 static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
   int dtype, bias_dtype;
-  if (!kiln_node_is(n, KILN_OP_addmm) || bias_of(n) < 0 || n->outputs[0]->use_count != 1)
-    return NULL;
+  if (!kiln__is_addmm(n) || bias_of(n) < 0 || n->outputs[0]->use_count != 1) return NULL;
   kiln_ir_value *bias = kiln_node_input(n, 0), *rows = kiln_node_input(n, 1), *y = n->outputs[0];
   kiln_node *last = y->uses->user;
   if (!is_float(y, &dtype) || !is_float(bias, &bias_dtype) || dtype != bias_dtype ||
@@ -257,7 +253,7 @@ static bool is_half(const kiln_ir_value *v) {
 
 /* Which operand is the weight; -1: it is no product that this pass widens. */
 static int weight_of(const kiln_node *n) {
-  if (kiln_node_is(n, KILN_OP_addmm)) return bias_of(n) < 0 ? -1 : 2;
+  if (kiln__is_addmm(n)) return kiln__product_is_unscaled(n) ? kiln__product_w(n) : -1;
   const bool product = kiln_node_is(n, KILN_OP_linear) || kiln_node_is(n, KILN_OP_mm) ||
                        kiln_node_is(n, KILN_OP_matmul);
   return product || kiln__convolution_groups(n) > 0 ? 1 : -1;

@@ -15,6 +15,7 @@
 #include "jit/convolution.h"
 #include "jit/fusion.h"
 #include "jit/layouts.h"
+#include "jit/product.h"
 #include "runtime/strides.h"
 
 /* -- The contraction -- */
@@ -49,21 +50,18 @@ static bool same_sizes(const kiln_ir_value *a, const kiln_ir_value *b) {
   return kiln_tensor_detail_same_sizes(a->type->detail, b->type->detail);
 }
 
-/* addmm(bias, x, w) has its operands elsewhere than linear(x, w, bias). */
-static bool is_addmm(const kiln_node *n) { return kiln_node_is(n, KILN_OP_addmm); }
-static const kiln_ir_value *x_of(const kiln_node *n) { return kiln_node_input(n, is_addmm(n)); }
-static const kiln_ir_value *w_of(const kiln_node *n) { return kiln_node_input(n, 1 + is_addmm(n)); }
+static const kiln_ir_value *x_of(const kiln_node *n) {
+  return kiln_node_input(n, kiln__product_x(n));
+}
+static const kiln_ir_value *w_of(const kiln_node *n) {
+  return kiln_node_input(n, kiln__product_w(n));
+}
 
 /* The bias of linear, addmm and convolutions; NULL: there is none. */
 static const kiln_ir_value *bias_of(const kiln_node *n) {
-  if (is_addmm(n)) return kiln_node_input(n, 0);
-  const bool has = kiln_node_is(n, KILN_OP_linear) || kiln_codegen_convolves(n->op);
-  const kiln_ir_value *bias = has ? kiln_node_input(n, 2) : NULL;
+  const int at = kiln_codegen_convolves(n->op) ? 2 : kiln__product_bias(n);
+  const kiln_ir_value *bias = at < 0 ? NULL : kiln_node_input(n, at);
   return bias && !kiln_ir_value_is_none(bias) ? bias : NULL;
-}
-static bool is_plain(const kiln_node *n) {
-  return !is_addmm(n) || (kiln_ir_value_is_number(kiln_node_input(n, 3), 1) &&
-                          kiln_ir_value_is_number(kiln_node_input(n, 4), 1));
 }
 
 /* What has the memory of a product's x: that, or where x is x.view(-1, 768) of rows, those. */
@@ -132,7 +130,7 @@ static kiln_tensor_detail stored_by(const kiln_graph *body, int64_t *strides) {
  * group's, and a bias that is a vector. What is written in part has numbers for sizes. */
 static const kiln_node *find_heavy(const kiln_graph *body) {
   const kiln_node *n = find_contraction(body);
-  if (!n || !is_plain(n) || has_parts(body)) return NULL;
+  if (!n || !kiln__product_is_unscaled(n) || has_parts(body)) return NULL;
   const kiln_ir_value *x = x_of(n), *w = w_of(n);
   const kiln_ir_value *y = n->outputs[0], *out = computed_by(body), *bias = bias_of(n);
   if (is_placed(body) && !(is_complete(x) && is_complete(result_of(body)))) return NULL;
@@ -305,7 +303,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
   memcpy(out_order, in_order, sizeof in_order);
   if (conv) {
     if (!read_windows(n, &of) || of.taps[0] * of.taps[1] * of.taps[2] != 1) return false;
-  } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul) || is_addmm(n)) {
+  } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul) || kiln__is_addmm(n)) {
     outputs = 1;
   } else if (!kiln_node_is(n, KILN_OP_linear)) {
     return false;

@@ -14,6 +14,7 @@
 #include "guards/guards.h"
 #include "jit/fusion.h"
 #include "jit/kept.h"
+#include "jit/norm.h"
 
 typedef struct hoister {
   kiln_pass *pass;
@@ -57,9 +58,7 @@ static bool has_rows(const kiln_tensor_detail *x, const kiln_ir_value *result) {
 }
 
 static bool can_take_apart(const hoister *h, const kiln_node *n) {
-  if (!kiln_node_is(n, KILN_OP_batch_norm) ||
-      !kiln_ir_value_is_bool(kiln_node_input(n, 5), false) || !is_constant(kiln_node_input(n, 7)))
-    return false;
+  if (!kiln__is_trained_norm(n) || !is_constant(kiln_node_input(n, KILN__NORM_EPS))) return false;
   const kiln_type *type = kiln_node_input(n, 0)->type;
   if (!kiln_type_has_dims(type) || type->detail->rank < 2) return false;
   const kiln_tensor_detail *x = type->detail;
@@ -93,7 +92,7 @@ static void take_apart(kiln_node *n) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   kiln_node *terms = add_node(n, KILN_OP_batch_norm_terms, NULL, NULL);
   for (int i = 1; i < 5; i++) kiln_node_add_input(terms, kiln_node_input(n, i));
-  kiln_node_add_input(terms, kiln_node_input(n, 7));
+  kiln_node_add_input(terms, kiln_node_input(n, KILN__NORM_EPS));
   kiln_ir_value *scale = kiln_node_add_output(terms, kiln_type_basic(KILN_TYPE_TENSOR));
   kiln_ir_value *shift = give(terms), *last = x->rank > 2 ? kiln_insert_int_before(n, -1) : NULL;
   scale = beside(n, scale, x, last);

@@ -17,6 +17,7 @@
  * KILN_COMPAT=torch. */
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/norm.h"
 
 enum {
   MOST_TERMS = 64,
@@ -82,11 +83,9 @@ static bool is_vector(const kiln_ir_value *v, int64_t count, int dtype, bool may
 
 /* Batch norm that does not train, of weights alone. */
 static bool is_norm(const kiln_node *n) {
-  const kiln_tensor_detail *x =
-      kiln_node_is(n, KILN_OP_batch_norm) ? floats_of(kiln_node_input(n, 0)) : NULL;
+  const kiln_tensor_detail *x = kiln__is_trained_norm(n) ? floats_of(kiln_node_input(n, 0)) : NULL;
   if (!x || x->rank < 3 || !kiln_dim_is_number(x->sizes[1]) ||
-      !kiln_ir_value_is_bool(kiln_node_input(n, 5), false) ||
-      !kiln_ir_value_constant(kiln_node_input(n, 7)))
+      !kiln_ir_value_constant(kiln_node_input(n, KILN__NORM_EPS)))
     return false;
   for (int i = 1; i < 5; i++)
     if (!is_vector(kiln_node_input(n, i), x->sizes[1], x->dtype, i < 3)) return false;
@@ -225,7 +224,8 @@ static kiln_ir_value *list_eps(kiln_node *before, const sum *s, const bool *join
   kiln_node *list = kiln_insert_list_before(before);
   for (int i = 0; i < s->count; i++)
     if (joins[i])
-      kiln_node_add_input(list, s->terms[i].norm ? kiln_node_input(s->terms[i].norm, 7) : zero);
+      kiln_node_add_input(
+          list, s->terms[i].norm ? kiln_node_input(s->terms[i].norm, KILN__NORM_EPS) : zero);
   return kiln_list_give(list, type);
 }
 static kiln_ir_value *list_ints(kiln_node *before, int count, const int64_t *ints) {

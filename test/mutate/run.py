@@ -1,6 +1,6 @@
 """run.py: plants single faults into the central sources and asks whether the tests see them.
 
-    test/mutate/run.py [--build DIR] [--jobs N] [--slice K/N] [--only WORDS] [--list] [--keep]
+    test/mutate/run.py [--build DIR] [--jobs N] [--slice K/N] [--only PATTERN] [--list] [--keep]
     (the stage: `./dev test mutate` runs all, `--full` and CI one of SLICES, by the hash of the commit)
 
 The faults of a slice are built at once, each behind MUTANT=number (mutant.h), in build-mutants: a copy of the
@@ -289,7 +289,7 @@ def main():
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'))
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     parser.add_argument('--slice', default='0/1', help='K/N, or a number: that one of SLICES')
-    parser.add_argument('--only', default='', help='faults whose line of --list holds these words')
+    parser.add_argument('--only', default='', help='faults whose line of --list matches this regular expression')
     parser.add_argument('--list', action='store_true')
     parser.add_argument('--keep', action='store_true', help='build-mutants stays')
     args = parser.parse_args()
@@ -297,7 +297,7 @@ def main():
     part, _, parts = args.slice.partition('/')
     parts = int(parts) if parts else SLICES
     faults = {n: fault for n, fault in sliced(every, int(part) % parts, parts).items()
-              if args.only in '%d %s' % (n, fault.key())}
+              if re.search(args.only, '%d %s' % (n, fault.key()))}
     is_whole = len(faults) == len(every)
     if args.list:
         for n, fault in faults.items():
