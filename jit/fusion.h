@@ -119,6 +119,7 @@ kiln_status *kiln_pass_hoist_constants(kiln_pass *pass);
 kiln_status *kiln_pass_hoist_products(kiln_pass *pass);
 kiln_status *kiln_pass_join_convolutions(kiln_pass *pass);
 kiln_status *kiln_pass_compute_parts(kiln_pass *pass);
+kiln_status *kiln_pass_open_splits(kiln_pass *pass);
 kiln_status *kiln_pass_place_parts(kiln_pass *pass);
 kiln_status *kiln_pass_pack_recurrent(kiln_pass *pass);
 kiln_status *kiln_pass_keep_constants(kiln_pass *pass);

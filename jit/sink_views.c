@@ -98,7 +98,7 @@ static bool is_lowered(kiln_pass *pass, const kiln_graph *body) {
 
 /* Whether the group can still be lowered with the view in it, as a copy of it tells: it may have
  * been formed without since it could not. Of a convolution that has a kernel with channels last
- * alone that tells nothing. */
+ * alone that tells nothing; one of many sizes has none that reads a part of an image. */
 static bool takes(kiln_pass *pass, const kiln_node *view, const kiln_node *group) {
   const kiln_ir_value *from = kiln_node_input(view, 0);
   kiln_graph *body = kiln_graph_copy(kiln_node_graph(group, "Subgraph"),
@@ -116,7 +116,9 @@ static bool takes(kiln_pass *pass, const kiln_node *view, const kiln_node *group
     put_view(pass, body, view, v->index, source, kiln_graph_input(body, i));
     kiln_block_remove_input(body->top, i);
   }
-  const bool good = is_lowered(pass, body) || !is_lowered(pass, kiln_node_graph(group, "Subgraph"));
+  const bool good = is_lowered(pass, body) ||
+                    (kiln_type_is_complete_tensor(from->type) &&
+                     !is_lowered(pass, kiln_node_graph(group, "Subgraph")));
   kiln_scope_undefer(&releasing);
   kiln_graph_release(body);
   return good;
