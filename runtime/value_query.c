@@ -78,13 +78,17 @@ static bool equal_at(kiln_ivalue a, kiln_ivalue b, int depth) {
 
 bool kiln_ivalue_equal(kiln_ivalue a, kiln_ivalue b) { return equal_at(a, b, 0); }
 
+/* The undefined tensor is None, as in PyTorch. */
+static bool is_nothing(kiln_ivalue v) {
+  return v.tag == KILN_TAG_NONE ||
+         (v.tag == KILN_TAG_TENSOR && v.u.tensor && kiln_tensor_is_undefined(v.u.tensor));
+}
+
 bool kiln_ivalue_is(kiln_ivalue a, kiln_ivalue b) {
+  if (is_nothing(a) && is_nothing(b)) return true;
   if (a.tag != b.tag) return false;
   switch ((kiln_tag)a.tag) {
-    case KILN_TAG_TENSOR:
-      return a.u.tensor == b.u.tensor ||
-             (a.u.tensor && b.u.tensor && kiln_tensor_is_undefined(a.u.tensor) &&
-              kiln_tensor_is_undefined(b.u.tensor));
+    case KILN_TAG_TENSOR: return a.u.tensor == b.u.tensor;
     case KILN_TAG_LIST:
     case KILN_TAG_TUPLE:
     case KILN_TAG_DICT:
