@@ -29,6 +29,7 @@ REFUSED = [
 
 def environment(settings):
     env = {k: v for k, v in os.environ.items() if not k.startswith('KILN_')}
+    env['KILN_COMPILE_TIME'] = '0'  # what is compiled does not depend on what else the machine does
     return dict(env, **{'KILN_' + s.split('=')[0].upper(): s.split('=')[1] for s in settings})
 
 
