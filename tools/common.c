@@ -186,6 +186,8 @@ static kiln_status *fill_options(const tool_settings *settings, kiln_options *op
     status = kiln_options_set(options, "compile", settings->compile);
   if (!status && settings->compile_after)
     status = kiln_options_set(options, "compile_after", settings->compile_after);
+  if (!status && settings->compile_time)
+    status = kiln_options_set(options, "compile_time", settings->compile_time);
   if (!status && settings->isa) status = kiln_options_set(options, "isa", settings->isa);
   if (!status && settings->fusion_strategy)
     status = kiln_options_set(options, "fusion_strategy", settings->fusion_strategy);

@@ -35,6 +35,7 @@ static void set_defaults(void *options) {
   compile_options *o = options;
   o->method = "forward";
   o->settings.compile = "sync";
+  o->settings.compile_time = "0"; /* the same program, however busy the machine is */
 }
 
 /* Instructions for bf16, which few processors have, are of use to matmul=bf16 alone. */

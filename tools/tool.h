@@ -99,6 +99,7 @@ typedef struct tool_settings {
   tool_list set;               /* NAME=VALUE of any flag */
   const char *compile;         /* that option, whatever the environment says; NULL: as it says */
   const char *compile_after;   /* likewise */
+  const char *compile_time;    /* likewise */
   const char *fusion_strategy; /* likewise */
   const char *isa;             /* likewise */
   bool environment_is_checked; /* a context was made from it before: do not warn again */
