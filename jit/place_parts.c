@@ -206,6 +206,8 @@ static kiln_node *insert_copy(const joined *j, kiln_ir_value *v) {
   kiln_node *group = kiln_node_create_like(j->group, KILN_OP_prim_TensorExprGroup);
   kiln_graph_add_output(body, kiln_graph_add_input(body, NULL, v->type));
   kiln_node_set_graph(group, "Subgraph", body);
+  const kiln_str where = kiln_node_str(j->group, KILN_ATTR_WHERE); /* its sizes are those */
+  if (where.len) kiln_node_set_str(group, KILN_ATTR_WHERE, where);
   kiln_node_add_input(group, v);
   kiln_node_insert_before(group, j->group);
   kiln_node_add_output(group, v->type);
