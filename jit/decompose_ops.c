@@ -213,6 +213,38 @@ static bool has_rows_of(const kiln_ir_value *v, const kiln_ir_value *x) {
          memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)(a->rank - 1)) == 0;
 }
 
+static bool is_size_of(const kiln_ir_value *v, const kiln_ir_value *x, int dim) {
+  int64_t at;
+  if (!kiln_node_is(v->node, KILN_OP_size_int) || kiln_node_input(v->node, 0) != x ||
+      !kiln_ir_value_const_int(kiln_node_input(v->node, 1), &at))
+    return false;
+  return (at < 0 ? at + x->type->detail->rank : at) == dim;
+}
+
+/* The sizes that a view or reshape asks for; NULL: it is neither, or they are no list of numbers.
+ */
+static const kiln_node *sizes_of_view(const kiln_node *n) {
+  if (!kiln_node_is(n, KILN_OP_view) && !kiln_node_is(n, KILN_OP_reshape)) return NULL;
+  const kiln_node *list = kiln_node_input(n, 1)->node;
+  return kiln_node_is(list, KILN_OP_prim_ListConstruct) ? list : NULL;
+}
+
+/* Whether `rows` are x.view(-1, x.size(-1)), and `back` is y.view(x.size(0), .., N) of a y of N
+ * columns: so asked, not only so seen, for no guard stands here yet. */
+static bool views_are_of(const kiln_ir_value *x, const kiln_node *rows, const kiln_node *back,
+                         int64_t columns) {
+  const kiln_node *flat = sizes_of_view(rows), *sizes = sizes_of_view(back);
+  const int rank = x->type->detail->rank;
+  int64_t last;
+  if (!flat || !sizes || flat->input_count != 2 || sizes->input_count != rank ||
+      !kiln_ir_value_is_number(kiln_node_input(flat, 0), -1) ||
+      !is_size_of(kiln_node_input(flat, 1), x, rank - 1))
+    return false;
+  for (int d = 0; d < rank - 1; d++)
+    if (!is_size_of(kiln_node_input(sizes, d), x, d)) return false;
+  return kiln_ir_value_const_int(kiln_node_input(sizes, rank - 1), &last) && last == columns;
+}
+
 /* What stands there now; NULL: as before. */
 static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
   int dtype, bias_dtype;
@@ -224,11 +256,13 @@ static const kiln_node *take_views(kiln_pass *pass, kiln_node *n) {
       !is_any_view(rows->node))
     return NULL;
   kiln_ir_value *x = kiln_node_input(rows->node, 0), *to = last->outputs[0];
-  const kiln_ir_value *w = kiln_node_input(n, 2);
+  kiln_ir_value *w = kiln_node_input(n, 2);
   if (!has_rows_of(to, x) || !is_row_major(rows) || !kiln__has_all_of(rows, x) ||
       !kiln__has_all_of(to, y) || !is_matrix(w) || !is_matrix(rows) ||
       w->type->detail->dtype != dtype ||
       x->type->detail->sizes[x->type->detail->rank - 1] != rows->type->detail->sizes[1] ||
+      !kiln__is_made_of_weights(w) ||
+      !views_are_of(x, rows->node, last, w->type->detail->sizes[1]) ||
       kiln_alias_has_writers(kiln_pass_alias(pass), y) ||
       kiln_alias_has_writers(kiln_pass_alias(pass), x))
     return NULL;
