@@ -221,28 +221,41 @@ static bool is_size_of(const kiln_ir_value *v, const kiln_ir_value *x, int dim) 
   return (at < 0 ? at + x->type->detail->rank : at) == dim;
 }
 
-/* The sizes that a view or reshape asks for; NULL: it is neither, or they are no list of numbers.
- */
-static const kiln_node *sizes_of_view(const kiln_node *n) {
-  if (!kiln_node_is(n, KILN_OP_view) && !kiln_node_is(n, KILN_OP_reshape)) return NULL;
-  const kiln_node *list = kiln_node_input(n, 1)->node;
-  return kiln_node_is(list, KILN_OP_prim_ListConstruct) ? list : NULL;
+/* The sizes that a view or reshape asks for; NULL: it is neither. */
+static const kiln_ir_value *sizes_of_view(const kiln_node *n) {
+  const bool asks = kiln_node_is(n, KILN_OP_view) || kiln_node_is(n, KILN_OP_reshape);
+  return asks ? kiln_node_input(n, 1) : NULL;
 }
 
-/* Whether `rows` are x.view(-1, x.size(-1)), and `back` is y.view(x.size(0), .., N) of a y of N
- * columns: so asked, not only so seen, for no guard stands here yet. */
+/* x.view(-1, K): K is a constant, or x.size(-1). */
+static bool makes_rows(const kiln_node *view, const kiln_ir_value *x) {
+  const kiln_ir_value *sizes = sizes_of_view(view);
+  const kiln_ivalue *all = sizes ? kiln_ir_value_constant(sizes) : NULL;
+  int64_t width;
+  if (all)
+    return all->tag == KILN_TAG_LIST && all->u.list->count == 2 && all->u.list->items[0].u.i == -1;
+  const kiln_node *list = sizes ? sizes->node : NULL;
+  return list && kiln_node_is(list, KILN_OP_prim_ListConstruct) && list->input_count == 2 &&
+         kiln_ir_value_is_number(kiln_node_input(list, 0), -1) &&
+         (kiln_ir_value_const_int(kiln_node_input(list, 1), &width) ||
+          is_size_of(kiln_node_input(list, 1), x, x->type->detail->rank - 1));
+}
+
+/* Whether `rows` are x.view(-1, K), and `back` is y.view(x.size(0), .., N) of a y of N columns: so
+ * asked, not only so seen, for no guard stands here yet. An x of other rows than of K fits no such
+ * y. */
 static bool views_are_of(const kiln_ir_value *x, const kiln_node *rows, const kiln_node *back,
                          int64_t columns) {
-  const kiln_node *flat = sizes_of_view(rows), *sizes = sizes_of_view(back);
+  const kiln_ir_value *sizes = sizes_of_view(back);
+  const kiln_node *list = sizes ? sizes->node : NULL;
   const int rank = x->type->detail->rank;
   int64_t last;
-  if (!flat || !sizes || flat->input_count != 2 || sizes->input_count != rank ||
-      !kiln_ir_value_is_number(kiln_node_input(flat, 0), -1) ||
-      !is_size_of(kiln_node_input(flat, 1), x, rank - 1))
+  if (!makes_rows(rows, x) || !list || !kiln_node_is(list, KILN_OP_prim_ListConstruct) ||
+      list->input_count != rank)
     return false;
   for (int d = 0; d < rank - 1; d++)
-    if (!is_size_of(kiln_node_input(sizes, d), x, d)) return false;
-  return kiln_ir_value_const_int(kiln_node_input(sizes, rank - 1), &last) && last == columns;
+    if (!is_size_of(kiln_node_input(list, d), x, d)) return false;
+  return kiln_ir_value_const_int(kiln_node_input(list, rank - 1), &last) && last == columns;
 }
 
 /* What stands there now; NULL: as before. */

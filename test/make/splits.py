@@ -1,5 +1,5 @@
 """Makes test/data/own/splits with PyTorch (2.x): parts of a split by their place, from either end, for calls of other
-lengths, whose parts are others.
+lengths, whose parts are others; and views around a product that have the sizes of its input for some lengths alone.
 
 Run from the root of the project: python3 test/make/splits.py
 """
@@ -25,7 +25,9 @@ class Model(nn.Module):
         last = y.split(2)[-1]
         z = y.clone()
         z.split(1, 0)[-1].mul_(2)
-        return last * 2, torch.relu(y.split(2)[0]) + 1, self.ends(y.split(2)), torch.tanh(y.t().split(2, 1)[-1]), z
+        t = torch.stack([x[:4], x[2:], x[:4]]) if x.size(0) == 6 else torch.stack([x, x + 1])
+        u = torch.addmm(self.wide.bias, t.view(-1, 4), self.wide.weight.t()).view(2, -1, 12)
+        return torch.relu(u) * 2, last * 2, torch.relu(y.split(2)[0]) + 1, self.ends(y.split(2)), torch.tanh(y.t().split(2, 1)[-1]), z
 '''
 import torch  # noqa: E402
 
