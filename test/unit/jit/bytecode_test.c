@@ -500,6 +500,34 @@ static void guards_look_at_what_is_unset(void **state) {
   }
 }
 
+/* What a side that raises gives is never looked at. */
+static void raising_sides_give_nothing(void **state) {
+  check(*state,
+        "graph(%c : bool, %x : Tensor):\n"
+        "  %s : str = prim::Constant[value=\"no\"]()\n"
+        "  %none : NoneType = prim::Constant()\n"
+        "  %v : Tensor = prim::If(%c)\n"
+        "    block0():\n      -> (%x)\n"
+        "    block1():\n"
+        "      %u : Tensor = prim::Uninitialized()\n"
+        "       = prim::RaiseException(%s, %none)\n"
+        "      -> (%u)\n"
+        "  %r : Tensor = aten::relu(%v)\n"
+        "  return (%r)\n",
+        "plan p: 2 arguments, 3 registers, 8 instructions\n"
+        "  c0 = no\n"
+        "  c1 = None\n"
+        "  c2 = None\n"
+        "   0 JF ->3 r0\n"
+        "   1 MOVE r1! => r2\n"
+        "   2 JMP ->6\n"
+        "   3 DROP r1\n"
+        "   4 RAISE c0 c1\n"
+        "   5 MOVE c2 => r2\n"
+        "   6 OP aten::relu r2^ => r0\n" /* no CHECK before it */
+        "   7 RET r0!\n");
+}
+
 /* Of a kernel that is wrapped there is one, however often it is called. */
 static void kernels_are_wrapped_once(void **state) {
   fixture *f = *state;
@@ -664,6 +692,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(profile_nodes, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(guards_look_at_what_is_unset, fixture_setup,
                                       fixture_teardown),
+      cmocka_unit_test_setup_teardown(raising_sides_give_nothing, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(kernels_are_wrapped_once, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(casts_are_proved, fixture_setup, fixture_teardown),
       cmocka_unit_test_setup_teardown(casts_of_what_is_left, fixture_setup, fixture_teardown),
