@@ -1,4 +1,4 @@
-/* kiln.h: runs TorchScript models without libtorch. The whole API of the library.
+/* kiln.h: runs TorchScript models without libtorch. What a host needs.
  *
  * Objects. A kiln_context holds settings, memory and the log. A kiln_model is loaded once and is
  * immutable: archive, graphs, constants, profiles, compiled plans. A kiln_instance holds a model's
@@ -13,7 +13,8 @@
  * Errors. Whatever can fail returns a kiln_status, NULL when fine; the caller must release it with
  * kiln_status_destroy. Nothing in here aborts, prints (but for models that print, through the
  * callback) or changes the process. Bad input never crashes: NULL for a pointer that is needed is
- * KILN_INVALID_ARGUMENT, and 0, NULL or nothing from what returns no status.
+ * KILN_INVALID_ARGUMENT, and 0, NULL or nothing from what returns no status; _destroy and _release
+ * of NULL do nothing.
  *
  * Threads. A context and a model may be used by several threads at once. Concurrent calls on one
  * instance are allowed when the method writes no attribute, as its flags (`training`) are; else
@@ -115,14 +116,17 @@ KILN_API void kiln_status_destroy(kiln_status *status);
 
 /* Options are the flags of `kiln list flags`, by their names in lower case without KILN_:
  * kiln_options_set(o, "fusion_strategy", "STATIC,2"). The environment (KILN_*) is read by
- * kiln_context_create, then the options are laid over it. */
+ * kiln_context_create, then the options are laid over it. KILN_INVALID_ARGUMENT: there is no such
+ * option, or it does not take the value. */
 KILN_API kiln_status *kiln_options_create(kiln_options **out_options);
 KILN_API kiln_status *kiln_options_set(kiln_options *options, const char *name, const char *value);
 /* Ignores the environment variables. */
 KILN_API void kiln_options_ignore_environment(kiln_options *options);
 KILN_API void kiln_options_destroy(kiln_options *options);
 
-/* channel: "fusion", "guard", …; line: without a newline. May be called from several threads. */
+/* channel: "fusion", "guard", …; level: 1 tells the least, more the more; line: without a newline.
+ * It may be called from several threads at once, some of which hold locks: it calls nothing of the
+ * library. */
 typedef void (*kiln_log_fn)(void *user, const char *channel, int level, const char *line);
 /* Gets an event as a line of JSON (option events). It may be called from several threads at once,
  * some of which hold locks: it calls nothing of the library. */
@@ -354,7 +358,7 @@ KILN_API void kiln_instance_release(kiln_instance *instance);
 
 typedef struct kiln_call_options {
   kiln_limits limits;
-  int grad; /* 0: run as under torch.no_grad(); else KILN_UNSUPPORTED: gradients come later */
+  int grad; /* 0: run as under torch.no_grad(); else KILN_UNSUPPORTED */
   size_t struct_size;
   /* Where results are to be: dense, row-major tensors of the CPU (kiln_value_tensor_over, say),
    * borrowed; NULL: not bound. The result, or the items of a tuple or a list in their order, must
@@ -618,8 +622,8 @@ KILN_API kiln_status *kiln_value_share(const kiln_value *value, kiln_value **out
 KILN_API kiln_status *kiln_value_clone(const kiln_value *value, kiln_value **out_value);
 KILN_API void kiln_value_destroy(kiln_value *value);
 
-/* Readers. A reader of the wrong kind returns 0, NULL or KILN_INVALID_ARGUMENT. Results are
- * borrowed until the value is destroyed or changed. */
+/* Readers. A reader of the wrong kind returns 0, NULL or KILN_INVALID_ARGUMENT. Pointers are
+ * borrowed until the value is destroyed or changed; items and keys are the caller's. */
 KILN_API kiln_kind kiln_value_kind(const kiln_value *value);
 KILN_API int64_t kiln_value_as_int(const kiln_value *value);
 KILN_API double kiln_value_as_float(const kiln_value *value);
@@ -627,7 +631,8 @@ KILN_API int kiln_value_as_bool(const kiln_value *value);
 KILN_API void kiln_value_as_complex(const kiln_value *value, double *out_re, double *out_im);
 KILN_API const char *kiln_value_as_string(const kiln_value *value, size_t *out_size);
 /* Elements of a list or tuple, pairs of a dict (in order), attributes of an object. Keys are those
- * of a dict, and the names of an object's attributes and of a NamedTuple's fields. */
+ * of a dict, and the names of an object's attributes and of a NamedTuple's fields.
+ * KILN_INVALID_ARGUMENT: there is no such element; KILN_NOT_FOUND: an attribute that is not set. */
 KILN_API int kiln_value_count(const kiln_value *value);
 KILN_API kiln_status *kiln_value_item(const kiln_value *value, int index, kiln_value **out_item);
 KILN_API kiln_status *kiln_value_key(const kiln_value *value, int index, kiln_value **out_key);
