@@ -27,10 +27,10 @@ struct kiln_context {
   struct kiln_workers *callers; /* of calls beside the host's threads: api/async.c */
   kiln_print_fn print;
   void *print_user;
-  pthread_mutex_t lock;                     /* of flags and the list of models */
-  kiln_model *models;                       /* that are loaded; not retained */
-  uint64_t loads;                           /* how many there were */
-  uint64_t trace_serial;                    /* of the last trace; atomic */
+  pthread_mutex_t lock;  /* of flags and the list of models */
+  kiln_model *models;    /* that are loaded; not retained */
+  uint64_t loads;        /* how many there were */
+  uint64_t trace_serial; /* of the last trace; atomic */
   /* budget.c; under the lock, but for: */
   uint64_t looks;
   const kiln_model *made_last; /* for which something was made: it keeps what it has */

@@ -13,8 +13,8 @@
 
 /* Asked: is it of one of `types`, and which answer is wanted for the proof. */
 typedef struct question {
+  const kiln__bytecode_emitter *e;
   const kiln_ir_value *root;
-  kiln__bytecode_emitter *e;
   const kiln_type *type;           /* to be proved */
   const kiln_type *const *members; /* that the value may be of */
   bool *excluded;

@@ -7,7 +7,6 @@
  *
  * Two products with the rows of one going into the other, softmax(q k^T) v, gain together: the rows
  * stay in a cache. */
-#include <string.h>
 
 #include "codegen/codegen.h"
 #include "jit/convolution.h"

@@ -11,7 +11,6 @@
  * Any other contraction is one of its kind in its group, without reductions, and what stands behind
  * it has its sizes: relu(linear(x, w) + b). What is before it stays outside: linear(relu(x), w)
  * would take relu of each element once for each column. */
-#include <string.h>
 
 #include "codegen/codegen.h"
 #include "jit/fusion.h"

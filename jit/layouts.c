@@ -111,9 +111,7 @@ static bool makes_channels(const kiln_node *n, const kiln_tensor_detail *rows) {
 }
 
 static bool keeps_sizes(const kiln_node *n, const kiln_ir_value *from) {
-  const kiln_tensor_detail *a = from->type->detail, *b = n->outputs[0]->type->detail;
-  return b && b->rank == a->rank &&
-         memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->rank) == 0;
+  return kiln_tensor_detail_same_sizes(from->type->detail, n->outputs[0]->type->detail);
 }
 
 /* Whether what lies so in a group are rows: linear(x, w) of pixels whose channels are last

@@ -13,7 +13,7 @@ bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t) 
   if (!kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
     FAIL(r, "%s: Expected a floating point or complex tensor as input. Got %s", name,
          kiln_dtype_ir_name(dtype));
-  } else if (dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16) {
+  } else if (kiln_dtype_is_half(dtype)) {
     FAIL(r, "%s: Low precision dtypes not supported. Got %s", name, kiln_dtype_ir_name(dtype));
   }
   return !r->status;
@@ -277,7 +277,7 @@ static kiln_tensor *matrix_norm(kiln__composite *r, kiln_tensor *t, kiln_ivalue 
   }
   if (dtype.tag == KILN_TAG_INT) t = kiln__composite_to(r, t, (kiln_dtype)dtype.u.i);
   const kiln_dtype real = kiln_dtype_real(kiln__composite_dtype(t));
-  const bool low = real == KILN_DTYPE_F16 || real == KILN_DTYPE_BF16; /* only for singular values */
+  const bool low = kiln_dtype_is_half(real); /* only for singular values */
   if (!low && !kiln__la_check(r, "linalg.matrix_norm", t)) return NULL;
   const bool text = ord.tag == KILN_TAG_STRING;
   const kiln_str name = text ? kiln_string_view(ord.u.string) : KILN_STR("");

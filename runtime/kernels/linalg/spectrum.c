@@ -431,7 +431,7 @@ KILN_COMPOSITE(linalg_matrix_exp) {
   kiln__la_batch b;
   kiln_tensor *scratch;
   const kiln_dtype low = kiln_tensor_dtype(SELF);
-  const bool half = low == KILN_DTYPE_F16 || low == KILN_DTYPE_BF16;
+  const bool half = kiln_dtype_is_half(low);
   kiln_tensor *t = half ? kiln__composite_to(r, SELF, KILN_DTYPE_F32) : SELF;
   if (!kiln__la_read(r, "linalg.matrix_exp", t, true, &b)) return NULL;
   const int64_t size = 2 * b.n * b.n;

@@ -4,7 +4,7 @@
 /* grad_output, output, dim, input_dtype; of F16 and BF16 in F32. */
 static kiln_tensor *softmax_backward(kiln__composite *r, const kiln_ivalue *args, bool of_log) {
   const kiln_dtype own = kiln_tensor_dtype(ARG(1)), wanted = (kiln_dtype)kiln_arg_int(args, 3);
-  const kiln_dtype wide = own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16 ? KILN_DTYPE_F32 : own;
+  const kiln_dtype wide = kiln_dtype_is_half(own) ? KILN_DTYPE_F32 : own;
   if (!kiln_dtype_is_valid(kiln_arg_int(args, 3)) ||
       !kiln__composite_ok(r, kiln__check_dtype(r->call, wanted))) {
     return FAIL(r, "softmax_backward_data: input_dtype is no dtype of numbers");

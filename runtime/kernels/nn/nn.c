@@ -65,7 +65,7 @@ kiln_status *kiln__nn_dense(kiln__nn *nn, kiln_tensor *t, const char **out_data)
 kiln_status *kiln__nn_check_weight(const kiln_tensor *input, const kiln_tensor *weight) {
   if (!weight) return NULL;
   const kiln_dtype a = kiln_tensor_dtype(input), b = kiln_tensor_dtype(weight);
-  if (a == b || (b == KILN_DTYPE_F32 && (a == KILN_DTYPE_F16 || a == KILN_DTYPE_BF16))) return NULL;
+  if (a == b || (b == KILN_DTYPE_F32 && kiln_dtype_is_half(a))) return NULL;
   return KILN_OP_FAIL("expected scalar type %s but found %s", kiln_dtype_ir_name(a),
                       kiln_dtype_ir_name(b));
 }

@@ -55,9 +55,7 @@ KILN_COMPOSITE(rms_norm) {
   const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   const double eps = kiln_arg_is_none(args, 3) ? (dtype == KILN_DTYPE_F64 ? 0x1p-52 : 0x1p-23)
                                                : kiln_arg_float(args, 3);
-  kiln_tensor *x = dtype == KILN_DTYPE_F16 || dtype == KILN_DTYPE_BF16
-                       ? kiln__composite_to(r, SELF, KILN_DTYPE_F32)
-                       : SELF;
+  kiln_tensor *x = kiln_dtype_is_half(dtype) ? kiln__composite_to(r, SELF, KILN_DTYPE_F32) : SELF;
   kiln_tensor *mean = KILN_STEP(r, mean_dim, T(KILN_STEP(r, square, T(x))),
                                 kiln__composite_ints(r, count, dims), B(true), NONE);
   kiln_tensor *root = KILN_STEP(r, sqrt, T(KILN_STEP(r, add, T(mean), F(eps), I(1))));

@@ -35,7 +35,7 @@ kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) {
                        pw->functor == KILN_PW_clamp_max ||
                        (pw->functor == KILN_PW_threshold && index == 1) ||
                        pw->functor == KILN_PW_add_alpha || pw->functor == KILN_PW_sub_alpha;
-  const bool half = pw->common == KILN_DTYPE_F16 || pw->common == KILN_DTYPE_BF16;
+  const bool half = kiln_dtype_is_half(pw->common);
   KILN_TRY(kiln__number_fits(number, half && !selects ? KILN_DTYPE_F32 : pw->common));
   if (kiln_dtype_is_complex(pw->common)) {
     pw->params.f[2 * index] = number.f;

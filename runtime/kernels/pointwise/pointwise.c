@@ -166,7 +166,7 @@ KILN_KERNEL(pow) {
     if (kiln_dtype_is_int(pw.common, true) && e.f < 0) {
       return KILN_OP_FAIL("Integers to negative integer powers are not allowed.");
     }
-    const bool half = pw.common == KILN_DTYPE_F16 || pw.common == KILN_DTYPE_BF16;
+    const bool half = kiln_dtype_is_half(pw.common);
     if (half) KILN_TRY(kiln__number_fits(e, pw.common));
     if (e.im == 0) {
       pw.functor = power_of(pw.common, e.f);

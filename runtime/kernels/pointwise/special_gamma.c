@@ -58,7 +58,7 @@ KILN_COMPOSITE(igammac) { return gamma_of(r, args, true); }
 
 static kiln_tensor *each(kiln__composite *r, kiln_tensor *t, double (*f)(double)) {
   const kiln_dtype own = kiln_tensor_dtype(t), dtype = kiln_dtype_to_float(own);
-  if (kiln_dtype_is_complex(own) || own == KILN_DTYPE_F16 || own == KILN_DTYPE_BF16) {
+  if (kiln_dtype_is_complex(own) || kiln_dtype_is_half(own)) {
     return kiln__composite_fail(r, kiln__not_implemented(r->call, own));
   }
   return kiln__composite_map(r, t, dtype, f);
