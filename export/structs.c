@@ -19,7 +19,7 @@ kiln_status *kiln__export_kernel(kiln__exporter *x, const kiln_kernel *kernel,
   KILN__SAME(own, kernel, arg_count), KILN__SAME(own, kernel, out_count);
   KILN__SAME(own, kernel, dest_arg), KILN__SAME(own, kernel, reuse);
   KILN__SAME(own, kernel, refuses), KILN__SAME(own, kernel, nested), KILN__SAME(own, kernel, quant);
-  KILN__SAME(own, kernel, devices);
+  KILN__SAME(own, kernel, devices), KILN__SAME(own, kernel, format);
   kiln_kernel *at = KILN__ARRAY(&x->image, own, 1);
   kiln__image_set(&x->image, &at->name, kiln__image_text(&x->image, kernel->name));
   if (name) {

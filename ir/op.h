@@ -25,6 +25,8 @@
  *                  is False, which PyTorch's schema does not say
  *     DTYPES(any)  its kernel takes tensors of every dtype, the rare ones too (KILN_RARE_DTYPES);
  *                  without it, that is so for views and metadata only
+ *     FORMAT(from) self, image, signal, convolution: KERNEL and SHAPE make row-major results, which
+ *                  then get channels last where arguments suggest that (kiln_format_from)
  *     DEVICES(any) its kernel looks at no element, so it runs wherever its tensors are; without it,
  *                  on the CPU (runtime/device.h)
  *     SPARSE(fn)   kiln__kernel_fn: runs where an argument is a sparse tensor; absent: refuses
@@ -277,6 +279,9 @@ typedef struct kiln_shape_query {
   const kiln_tensor_detail *elems;
   int elem_count;
 } kiln_shape_query;
+
+/* Asks the shape function of query->op, which has one; results then get the operator's format. */
+bool kiln_shape_run(kiln_shape_query *query);
 
 /* For shape functions above this layer: result `index` is a tensor of that dtype (NONE: not known)
  * and rank (-1: not known), on the device of the arguments, with row-major strides or unknown ones.

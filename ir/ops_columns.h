@@ -19,6 +19,7 @@
 #undef FLAGS
 #undef VARIANTS
 #undef DTYPES
+#undef FORMAT
 #undef DEVICES
 #undef SPARSE
 #undef NESTED
@@ -41,6 +42,7 @@
 #define FLAGS(flags)
 #define VARIANTS(...)
 #define DTYPES(class)
+#define FORMAT(from)
 #define DEVICES(set)
 #define SPARSE(fn)
 #define NESTED(way)

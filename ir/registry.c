@@ -42,7 +42,7 @@ typedef struct entry {
   uint32_t flags, variants;
   kiln_op_cost cost;
   bool any_dtype;
-  uint8_t devices;
+  uint8_t format, devices;
   kiln_kernel_body sparse;
   kiln_nested_way nested;
   kiln_quant_way quant;
@@ -70,6 +70,8 @@ typedef struct entry {
 #undef VARIANTS
 #undef DTYPES
 #undef DEVICES
+#undef FORMAT
+#define FORMAT(from) .format = KILN_FORMAT_FROM_##from,
 #define DTYPES(class) .any_dtype = ANY_DTYPE_##class,
 #define DEVICES(set) .devices = DEVICES_##set,
 #undef SPARSE
@@ -302,6 +304,7 @@ static kiln_status *add_variant(kiln_registry *r, const kiln_op *base, kiln_op_v
   kiln_op *op = kiln_arena_copy(r->arena, base, sizeof *base);
   op->variant = variant;
   int dest = 0;
+  op->kernel.format = KILN_FORMAT_FROM_nothing;
   if (variant == KILN_VARIANT_INPLACE) {
     op->schema = inplace_schema(r, s);
     op->shape = kiln__shape_self;
@@ -341,6 +344,7 @@ static kiln_status *parse_entry(kiln_registry *r, int id, kiln_op **out_op) {
   op->dims = e->dims;
   op->kernel.body = e->body;
   op->kernel.refuses = refuses(e);
+  op->kernel.format = e->format;
   op->kernel.devices = e->devices;
   op->kernel.sparse = e->sparse;
   op->kernel.nested = e->nested;

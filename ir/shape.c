@@ -469,6 +469,12 @@ static const kiln_shape_list *list_of(kiln_arena *arena, const kiln_ir_value *va
   return list;
 }
 
+bool kiln_shape_run(kiln_shape_query *q) {
+  if (!q->op->shape(q)) return false;
+  if (q->op->kernel.format) kiln__shape_lay(q, (kiln_format_from)q->op->kernel.format);
+  return true;
+}
+
 static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_query *q) {
   if (!op || !op->shape) return false;
   int count = node->input_count;
@@ -499,7 +505,7 @@ static bool run_query_as(const kiln_op *op, const kiln_node *node, kiln_shape_qu
   q->sizes = sizes;
   q->out_count = node->output_count;
   for (int i = 0; i < KILN_MAX_OUTS; i++) q->outs[i] = KILN_TENSOR_DETAIL_ANY;
-  return op->shape(q);
+  return kiln_shape_run(q);
 }
 
 static bool run_query(const kiln_node *node, kiln_shape_query *q) {

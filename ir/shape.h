@@ -72,6 +72,19 @@ void kiln__shape_set(kiln_shape_query *q, kiln_tensor_detail *out, int rank, con
  * and truth have no gradient. Always true. */
 bool kiln__shape_give(kiln_shape_query *q, int index, int dtype, int rank, const int64_t *sizes,
                       bool plain);
+/* What may depend on what symbols are. */
+typedef enum kiln_truth { KILN_NO, KILN_YES, KILN_OPEN } kiln_truth;
+/* Whether images, volumes or signals suggest channels last (runtime/strides.h). Where that is open
+ * the guard is asked for sizes of which it is told: those of a row-major tensor. */
+kiln_truth kiln__shape_suggests_last(const kiln_shape_query *q, const kiln_tensor_detail *t);
+/* Row-major results get the format that the arguments say (op.h, FORMAT); strides that depend on
+ * what symbols are become unknown. */
+void kiln__shape_lay(kiln_shape_query *q, kiln_format_from from);
+/* Results that lie as argument 0 does: row-major where it is, or where what else they are is
+ * FORMAT's affair. */
+static inline bool kiln__shape_follows(const kiln_shape_query *q, const kiln_tensor_detail *self) {
+  return q->op->kernel.format || kiln__shape_is_contiguous(q, self);
+}
 /* The dtype that two share, or none. */
 static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
   return a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE;

@@ -179,12 +179,12 @@ bool kiln__shape_to_dtype(kiln_shape_query *q) {
   if (other) out->device = other->device, out->device_index = other->device_index;
   bool same = dtype != KILN_DTYPE_NONE && dtype == (kiln_dtype)self->dtype && !copies &&
               out->device == self->device && self->device >= 0;
-  if (same)
+  const int format = kiln__shape_find(q, "memory_format");
+  const bool asked = format >= 0 && !kiln__shape_is_none(q, format);
+  if (same && !asked)
     kiln__shape_set(q, out, self->rank, self->sizes, self->has_strides ? self->strides : NULL);
-  if (same) return true;
-  if (dtype == KILN_DTYPE_NONE || dtype == (kiln_dtype)self->dtype) out->has_strides = false;
-  int format = kiln__shape_find(q, "memory_format");
-  if (format >= 0 && !kiln__shape_is_none(q, format)) out->has_strides = false;
+  else if (asked || dtype == KILN_DTYPE_NONE || dtype == (kiln_dtype)self->dtype)
+    out->has_strides = false;
   return true;
 }
 
@@ -212,37 +212,44 @@ static kiln_dtype promoted(const kiln_shape_list *list) {
   return kiln_promotion_result(&p);
 }
 
-/* Whether elements of a row lie closer together than those of a pixel, and those of a pixel apart:
- * of rows of one element the stride may be 0. */
-static bool is_by_rows(const kiln_shape_query *q, const kiln_tensor_detail *t) {
-  if (!kiln_has_channels_last(t->rank) || !t->has_strides) return false;
-  const kiln_sum row = kiln_sum_of(q->dims, t->strides[t->rank - 1]),
-                 plane = kiln_sum_of(q->dims, t->strides[1]);
-  const kiln_sum less = kiln_sum_plus(row, kiln_sum_number(1)), apart = kiln_sum_minus(plane, less);
-  if (!row.known || !plane.known ||
-      !kiln_sum_is_natural(q->dims, kiln_sum_minus(row, kiln_sum_number(1))))
-    return false;
-  if (kiln_sum_is_natural(q->dims, apart)) return true;
-  kiln_dims_like(q->dims, less, plane);
-  return false;
-}
-/* Of images and volumes of so many dimensions: one that surely has not its channels last. What
- * stack gets has a dimension less: its rows are others. */
-static bool any_plain(const kiln_shape_query *q, const kiln_shape_list *list, int rank) {
-  for (int i = 0; i < list->count; i++) {
+/* Of so many dimensions; what is skipped counts too. */
+static kiln_truth all_suggest_last(const kiln_shape_query *q, const kiln_shape_list *list,
+                                   int rank) {
+  kiln_truth all = kiln_has_channels_last(rank) ? KILN_YES : KILN_NO;
+  for (int i = 0; all != KILN_NO && i < list->count; i++) {
     const kiln_tensor_detail *t = list->tensors[i];
-    if (!is_skipped(t) &&
-        (kiln__shape_is_contiguous(q, t) || (t->rank == rank && is_by_rows(q, t))))
-      return true;
+    const kiln_truth found = t->rank == rank ? kiln__shape_suggests_last(q, t) : KILN_NO;
+    if (found != KILN_YES) all = found;
   }
-  return false;
+  return all;
 }
 
 /* Channels last is kept where all have it; anything else becomes row-major. */
 static bool give_joined(kiln_shape_query *q, const kiln_shape_list *list, int rank,
-                        const int64_t *sizes) {
-  const bool plain = !kiln_has_channels_last(rank) || any_plain(q, list, rank);
-  kiln_shape_answer(q, 0, promoted(list), rank, sizes, plain);
+                        const kiln_dim *sizes) {
+  const kiln_truth last = all_suggest_last(q, list, rank);
+  kiln_dim strides[KILN_MAX_RANK];
+  kiln_shape_answer(q, 0, promoted(list), rank, sizes, last == KILN_NO);
+  if (last == KILN_YES) {
+    kiln_physical_dims(q->dims, KILN_PHYSICAL_CHANNELS_LAST, rank, sizes, strides);
+    kiln__shape_set(q, &q->outs[0], rank, sizes, strides);
+  }
+  return true;
+}
+/* Joined along `dim`, which becomes two; behind the last dimension images are none any more, and
+ * what becomes one has its new dimension, of one element, as the innermost. */
+static bool give_stacked(kiln_shape_query *q, const kiln_shape_list *list, int rank, int dim,
+                         const kiln_dim *sizes) {
+  const kiln_truth last = dim < rank ? all_suggest_last(q, list, rank) : KILN_NO;
+  kiln_dim joined[KILN_MAX_RANK], strides[KILN_MAX_RANK];
+  kiln_shape_answer(q, 0, promoted(list), rank + 1, sizes, last == KILN_NO);
+  if (last != KILN_YES) return true;
+  for (int d = 0; d < rank; d++) joined[d] = sizes[d < dim ? d : d + 1];
+  joined[dim] = kiln_dim_product(q->dims, joined[dim], sizes[dim]);
+  kiln_physical_dims(q->dims, KILN_PHYSICAL_CHANNELS_LAST, rank, joined, strides);
+  for (int d = rank; d > dim; d--) strides[d] = strides[d - 1];
+  strides[dim] = kiln_dim_product(q->dims, strides[dim], sizes[dim + 1]);
+  kiln__shape_set(q, &q->outs[0], rank + 1, sizes, strides);
   return true;
 }
 
@@ -291,7 +298,7 @@ static bool stack_along(kiln_shape_query *q, int along) {
   }
   for (int d = rank; d > dim; d--) sizes[d] = sizes[d - 1];
   sizes[dim] = list->count;
-  return give_joined(q, list, rank + 1, sizes);
+  return give_stacked(q, list, rank, dim, sizes);
 }
 bool kiln__shape_cat(kiln_shape_query *q) { return cat_along(q, ARGUMENT); }
 bool kiln__shape_stack(kiln_shape_query *q) { return stack_along(q, ARGUMENT); }

@@ -111,8 +111,7 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
     if (out == NO_FIT) return false;
     sizes[rank++] = out;
   }
-  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes,
-                          kiln__shape_is_contiguous(q, x) && kiln__shape_is_contiguous(q, w));
+  return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes, true);
 }
 
 /* conv1d to 3d; convolution, which has an argument `transposed`. */
@@ -154,7 +153,7 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     if (sizes[d] == NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  return give_values(q, x, sizes, kiln__shape_is_contiguous(q, x));
+  return give_values(q, x, sizes, true);
 }
 /* adaptive pools: self, output_size; fractional ones: self, kernel_size, output_size. */
 bool kiln__shape_pool_to(kiln_shape_query *q) {
@@ -167,7 +166,7 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
     sizes[d] = at < 0 ? x->sizes[d] : item(q, "output_size", at, n, KILN_DIM_UNKNOWN);
     if (at >= 0 && sizes[d] < 0) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  return give_values(q, x, sizes, kiln__shape_is_contiguous(q, x));
+  return give_values(q, x, sizes, true);
 }
 
 /* -- Picks and orders -- */
@@ -176,8 +175,7 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
 bool kiln__shape_like(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
-                          kiln__shape_is_contiguous(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_follows(q, self));
 }
 /* The same, row by row whatever the strides of argument 0 are. */
 bool kiln__shape_layer_norm(kiln_shape_query *q) {
@@ -219,7 +217,8 @@ bool kiln__shape_slice_scatter(kiln_shape_query *q) {
 bool kiln__shape_roll(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list shifts, dims;
-  if (!kiln__shape_like(q)) return false;
+  if (!kiln__shape_layer_norm(q)) return false;
+  if (!kiln__shape_ints(q, 2, &dims) || dims.count > 0) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
   if (!kiln__shape_ints(q, 1, &shifts) || !kiln__shape_ints(q, 2, &dims)) return true;
   for (int i = 0; i < shifts.count && i < dims.count; i++) {
     const int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + self->rank : dims.ints[i];
@@ -248,7 +247,7 @@ bool kiln__shape_like_made(kiln_shape_query *q) {
 bool kiln__shape_batch_norm(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  bool rows = kiln__shape_is_contiguous(q, self);
+  bool rows = true;
   for (int d = 0; d < self->rank; d++) rows = rows && self->sizes[d] != 0;
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, rows);
 }
@@ -426,7 +425,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
-  bool plain = true;
+  bool plain = true, grows = false;
   if (!self || !kiln__shape_ints(q, 1, &list) || list.count % 2 || list.count / 2 > self->rank) {
     return false;
   }
@@ -438,14 +437,25 @@ bool kiln__shape_pad(kiln_shape_query *q) {
     const kiln_sum more = kiln_sum_plus(kiln_sum_number(list.ints[2 * pair]),
                                         kiln_sum_number(list.ints[2 * pair + 1]));
     const bool is_number = known && kiln_dim_is_number(sizes[d]);
+    grows |= (list.known[2 * pair] && list.ints[2 * pair] > 0) ||
+             (list.known[2 * pair + 1] && list.ints[2 * pair + 1] > 0);
     sizes[d] = known ? kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more))
                      : KILN_DIM_UNKNOWN;
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
     /* Nothing may be left, and strides are those of one element then. */
     plain = plain && (is_number || !known || kiln_sum_is_natural(q->dims, more));
   }
-  plain = plain && kiln__shape_is_contiguous(q, self);
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, plain);
+  /* Constants that are put around nothing leave a part, which lies as self does. */
+  const int mode = kiln__shape_find(q, "mode");
+  const kiln_ivalue *v = mode >= 0 ? q->constants[mode] : NULL;
+  const bool named = v && v->tag == KILN_TAG_STRING;
+  const bool constant = mode < 0 ? q->op->id == KILN_OP_constant_pad_nd
+                                 : named && kiln_str_is(kiln_string_view(v->u.string), "constant");
+  const bool open = mode >= 0 && !named;
+  plain = plain && (kiln__shape_is_row_major(q, self) || !(open || (constant && !grows)));
+  kiln__shape_give(q, 0, self->dtype, self->rank, sizes, plain);
+  if (mode >= 0 && constant) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
+  return true;
 }
 /* pixel_shuffle(self (.., c r r, h, w), r). */
 bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
@@ -461,7 +471,7 @@ bool kiln__shape_pixel_shuffle(kiln_shape_query *q) {
     if (known && d > n) sizes[d] = kiln_dim_product(q->dims, sizes[d], r);
     if (!known) sizes[d] = KILN_DIM_UNKNOWN;
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
 bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -477,7 +487,7 @@ bool kiln__shape_pixel_unshuffle(kiln_shape_query *q) {
     if (d == n) sizes[d] = kiln_sum_dim(q->dims, kiln_sum_times(size, r * r));
     if (d > n && !kiln__shape_part(q, sizes[d], r, &sizes[d])) return false;
   }
-  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, kiln__shape_is_contiguous(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
 
 /* -- Products -- */

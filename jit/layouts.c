@@ -60,6 +60,14 @@ bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
   return !t->physical;
 }
 
+/* PyTorch has it channels last: as it may lie between groups, so that nothing turns it round. */
+static bool is_channels_last(kiln_dims *dims, const kiln_tensor_detail *t) {
+  kiln_dim strides[KILN_MAX_RANK];
+  if (!kiln_has_channels_last(t->rank) || !t->has_strides) return false;
+  kiln_physical_dims(dims, KILN_PHYSICAL_CHANNELS_LAST, t->rank, t->sizes, strides);
+  return memcmp(strides, t->strides, sizeof *strides * (size_t)t->rank) == 0;
+}
+
 static kiln_dim elements_of(const kiln_ir_value *v) {
   kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
   kiln_dim count = 1;
@@ -139,7 +147,7 @@ static bool is_rows(const kiln_ir_value *v) {
   return false;
 }
 
-/* Channels and pixels, as PyTorch would have them without being asked. */
+/* Channels and pixels, row-major or with channels last. */
 static bool can_turn(const kiln_ir_value *v) {
   if (!kiln_type_is_tensor(v->type) || !kiln_type_has_dims(v->type)) return false;
   const kiln_tensor_detail *d = v->type->detail;
@@ -147,8 +155,8 @@ static bool can_turn(const kiln_ir_value *v) {
     return false;
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
-  return d->sizes[1] > 1 && !is_pixel &&
-         kiln__is_row_major(kiln_type_table_dims(v->node->graph->types), d);
+  kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
+  return d->sizes[1] > 1 && !is_pixel && (kiln__is_row_major(dims, d) || is_channels_last(dims, d));
 }
 
 /* The same, if it is not what a group has as rows; found once for all that read it. */
@@ -170,6 +178,12 @@ static double numel_of(const kiln_ir_value *v) {
     count *= (double)kiln_dim_or(v->type->detail->sizes[i], SYMBOL);
   }
   return count;
+}
+
+/* Nanoseconds of turning it round. */
+static double turn_cost(const kiln_ir_value *v) {
+  kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
+  return is_channels_last(dims, v->type->detail) ? 0 : TURN_COST * numel_of(v);
 }
 
 /* -- What lies alike -- */
@@ -265,7 +279,8 @@ static bool wants_turned(planner *p, const kiln_node *group, int input) {
   const kiln_ir_value *v = kiln_node_input(group, input);
   const kiln_graph *body = kiln_node_graph(group, "Subgraph");
   return number_of(p, v) < 0 && !kiln_ir_value_is_weight(v) && may_turn(p, v) &&
-         (!is_image(p, body, input) || kiln__heavy_wants_channels_last(p->pass->env, body));
+         (!is_image(p, body, input) || turn_cost(v) == 0 ||
+          kiln__heavy_wants_channels_last(p->pass->env, body));
 }
 
 /* Groups, and what asks no layout of it. */
@@ -286,7 +301,7 @@ static void find_values(planner *p) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
       if (!may_turn(p, v)) continue;
-      const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -TURN_COST * numel_of(v) : 0};
+      const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -turn_cost(v) : 0};
       kiln_vec_push(p->pass->scratch, &p->all, found);
       kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);
     }
@@ -312,7 +327,7 @@ static void find_gains(planner *p) {
       const kiln_ir_value *v = kiln_node_input(n, i);
       if (!wants_turned(p, n, i) || kiln_map_find_ptr(&counted, v)) continue;
       kiln_map_set_ptr(&counted, v, p); /* it is turned once for all */
-      p->all.data[first].gain -= TURN_COST * numel_of(v);
+      p->all.data[first].gain -= turn_cost(v);
     }
   }
 }
@@ -335,6 +350,12 @@ static kiln_format format_last(const kiln_type *type) {
   return type->detail->rank == 5   ? KILN_FORMAT_CHANNELS_LAST_3D
          : type->detail->rank == 4 ? KILN_FORMAT_CHANNELS_LAST
                                    : KILN_FORMAT_CHANNELS_LAST_1D;
+}
+
+/* The one that PyTorch gives it. */
+static kiln_format format_seen(kiln_type_table *types, const kiln_type *type) {
+  return is_channels_last(kiln_type_table_dims(types), type->detail) ? format_last(type)
+                                                                     : KILN_FORMAT_CONTIGUOUS;
 }
 
 static kiln_format format_of(const kiln_ir_value *v) {
@@ -464,7 +485,7 @@ static void copy_input(kiln_graph *to, kiln_map *copies, kiln_ir_value *v) {
   kiln_ir_value *own = kiln_graph_add_input(to, NULL, type);
   own->weight = kiln_ir_value_is_weight(v);
   if (has_layout(v) && !is_by_rows(v))
-    own = append_turned(to, own, KILN_FORMAT_CONTIGUOUS, plain_type(to, v->type));
+    own = append_turned(to, own, format_seen(to->types, v->type), plain_type(to, v->type));
   kiln_map_set_ptr(copies, v, own);
 }
 
@@ -496,7 +517,7 @@ kiln_graph *kiln__layouts_undone(kiln_graph *body, kiln_arena *scratch) {
 static void lay_value(planner *p, kiln_ir_value *v) {
   kiln_node *group = v->node;
   kiln_ir_value *own = kiln_graph_output(kiln_node_graph(group, "Subgraph"), v->index);
-  kiln_ir_value *rows = NULL;
+  kiln_ir_value *seen = NULL;
   const kiln_type *type = v->type;
   v->type = laid_type(p, type);
   own->type = laid_type(p, own->type);
@@ -506,8 +527,8 @@ static void lay_value(planner *p, kiln_ir_value *v) {
       if (kiln_node_is_group(use->user)) lay_input(p, use->user, use->index);
       continue;
     }
-    if (!rows) rows = turn(v, KILN_FORMAT_CONTIGUOUS, type, group, true);
-    if (use->user != rows->node) kiln_node_set_input(use->user, use->index, rows);
+    if (!seen) seen = turn(v, format_seen(p->pass->graph->types, type), type, group, true);
+    if (use->user != seen->node) kiln_node_set_input(use->user, use->index, seen);
   }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/call.h"
+#include "runtime/strides.h"
 
 typedef kiln_status *(*kiln_kernel_body)(kiln_call *call, const kiln_ivalue *args,
                                          kiln_ivalue *outs);
@@ -53,6 +54,7 @@ typedef struct kiln_kernel {
   kiln_nested_way nested;
   kiln_quant_way quant;
   kiln_kernel_body sparse; /* runs instead where an argument is sparse; NULL: refuses */
+  uint8_t format;          /* kiln_format_from, of results that its body makes row-major */
   uint8_t devices;         /* kinds of devices on which it runs beside the CPU: bits 1 << kind */
 } kiln_kernel;
 
@@ -67,6 +69,10 @@ static inline kiln_status *kiln_kernel_admit(const kiln_call *call, const kiln_k
   return kiln__kernel_refuses(call, kernel, args, count);
 }
 
+/* Row-major results of the kernel that runs get the format that their arguments say. */
+kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kiln_ivalue *args,
+                              kiln_ivalue *outs) KILN_MUST_USE;
+
 /* Runs `body` as a kernel's. While it runs the kernel is the call's: its name serves errors, a
  * variadic one counts its arguments there. Afterwards the call's is the one that was before, so
  * kernels may run kernels: where meshgrid(tensors) is a step of an operator with two arguments, it
@@ -80,6 +86,8 @@ static inline kiln_status *kiln_kernel_run_body(kiln_call *call, const kiln_kern
   call->arg_count = count;
   kiln_status *status = kiln_kernel_admit(call, kernel, args, count);
   if (!status) status = body(call, args, outs);
+  if (!status && kernel->format)
+    status = kiln__lay_results(call, (kiln_format_from)kernel->format, args, outs);
   call->kernel = outer;
   call->arg_count = outer_count;
   return status;

@@ -100,6 +100,31 @@ void kiln_strides_channels_last(int rank, const int64_t *sizes, int64_t *out_str
   }
 }
 
+/* A signal's (N, C, L) are those of (N, C, 1, L). */
+static kiln_strided as_image(const kiln_strided *t, int64_t *sizes, int64_t *strides) {
+  for (int i = 0; i < 4; i++) {
+    const int from = i > 2 ? i - 1 : i;
+    sizes[i] = i == 2 ? 1 : t->sizes[from];
+    strides[i] = i == 2 ? step_over(t->strides[2], t->sizes[2]) : t->strides[from];
+  }
+  return (kiln_strided){4, sizes, strides};
+}
+
+bool kiln_strides_suggest_channels_last(const kiln_strided *t) {
+  int64_t sizes[4], strides[4], least = 0;
+  if (t->rank == 3) {
+    const kiln_strided image = as_image(t, sizes, strides);
+    return kiln_strides_suggest_channels_last(&image);
+  }
+  if (!kiln_has_channels_last(t->rank) || t->strides[1] == 0) return false;
+  for (int k = 0, d = 1; k < t->rank; k++, d = d == 1 ? t->rank - 1 : d == 2 ? 0 : d - 1) {
+    if (t->sizes[d] == 0 || t->strides[d] < least) return false;
+    if (d == 0 && least == t->strides[1]) return false; /* of one element but for the batch */
+    least = step_over(t->strides[d], t->sizes[d]);
+  }
+  return true;
+}
+
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
                           const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides) {
   int order[KILN_MAX_RANK];

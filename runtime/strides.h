@@ -42,6 +42,32 @@ static inline bool kiln_has_channels_last(int rank) { return rank == 4 || rank =
 static inline bool kiln_may_lie_channels_last(int rank) {
   return rank == 3 || kiln_has_channels_last(rank);
 }
+/* Whether a tensor of images or volumes suggests channels last (PyTorch's suggest_memory_format):
+ * dimension 1 has the least stride, and the others follow as they do in such a tensor, dense or
+ * not: (2, 4, 6, 5) in strides (240, 1, 40, 8) is the first half of 8 channels. (2, 1, 6, 5) in
+ * strides (30, 1, 5, 1), which is contiguous, suggests it, too. */
+bool kiln_strides_suggest_channels_last(const kiln_strided *t);
+/* What argument 0 of an operator and its weight, argument 1, say about its results' format. */
+typedef enum kiln_format_from {
+  KILN_FORMAT_FROM_nothing, /* strides are the operator's own affair */
+  KILN_FORMAT_FROM_self,    /* channels last where argument 0, images or volumes, suggests that */
+  KILN_FORMAT_FROM_image,   /* the same of images (N, C, H, W) alone */
+  KILN_FORMAT_FROM_signal,  /* the same of (N, C, L), taken for (N, C, 1, L) */
+  /* where images or their weight suggest it; of a signal the weight alone is asked */
+  KILN_FORMAT_FROM_convolution,
+} kiln_format_from;
+/* Which of the two are asked (bits 1 and 2), with so many dimensions: one is enough. */
+static inline int kiln_format_asks(kiln_format_from from, int rank, int weight_rank) {
+  switch (from) {
+    case KILN_FORMAT_FROM_self: return kiln_has_channels_last(rank) ? 1 : 0;
+    case KILN_FORMAT_FROM_image: return rank == 4 ? 1 : 0;
+    case KILN_FORMAT_FROM_signal: return rank == 3 ? 1 : 0;
+    case KILN_FORMAT_FROM_convolution:
+      return weight_rank == 3 ? 2 : weight_rank == 4 ? (rank == 4 ? 3 : 2) : 0;
+    case KILN_FORMAT_FROM_nothing: break;
+  }
+  return 0;
+}
 /* How many dimensions have the format that has channels last; -1: it has not. */
 static inline int kiln_format_rank(int64_t format) {
   return format == KILN_FORMAT_CHANNELS_LAST      ? 4

@@ -76,6 +76,17 @@ static kiln_aot_tensor tensor_of(const kiln_value *value) {
   return t;
 }
 
+/* An argument as the program takes it: a tensor lies row by row. Takes `value`. */
+static kiln_value *by_rows(kiln_context *context, kiln_value *value) {
+  kiln_value *rows;
+  if (kiln_value_kind(value) != KILN_KIND_TENSOR) return value;
+  const kiln_aot_tensor t = tensor_of(value);
+  die(kiln_value_tensor(context, t.dtype, t.rank, t.sizes, t.data, &rows), "tensor");
+  free(t.data);
+  kiln_value_destroy(value);
+  return rows;
+}
+
 static int same(int call, const leaves *want, const kiln_aot_tensor *got) {
   for (int i = 0; i < want->count; i++) {
     kiln_aot_tensor w = tensor_of(want->values[i]);
@@ -117,7 +128,10 @@ int main(int argc, char **argv) {
     die(kiln_value_read(context, argv[first + f], &all), "inputs");
     inputs[f] = all;
     const int count = kiln_value_count(all);
-    for (int i = 0; i < count; i++) die(kiln_value_item(all, i, &arguments[i]), "argument");
+    for (int i = 0; i < count; i++) {
+      die(kiln_value_item(all, i, &arguments[i]), "argument");
+      arguments[i] = by_rows(context, arguments[i]);
+    }
     die(kiln_model_warm_up(model, "forward", arguments, count, NULL), "warm-up");
     for (int i = 0; i < count; i++) kiln_value_destroy(arguments[i]);
   }
@@ -133,6 +147,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) {
       kiln_value *item;
       die(kiln_value_item(copy, i, &arguments[i]), "argument");
+      arguments[i] = by_rows(context, arguments[i]);
       die(kiln_value_share(arguments[i], &item), "share");
       flatten(&given, item);
     }

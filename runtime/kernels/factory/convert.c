@@ -29,13 +29,62 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
   return kiln_pw_copy(call, to, t);
 }
 
+static bool suggests_last(const kiln_tensor *t) {
+  const kiln_strided strided = kiln_tensor_strided(t);
+  return kiln_strides_suggest_channels_last(&strided);
+}
+/* Channels last of images, volumes and signals; a lone image's, (C, H, W), are those of a batch of
+ * one. */
+static void strides_last(int rank, const int64_t *sizes, bool lone, int64_t *out_strides) {
+  int64_t batch[KILN_MAX_RANK + 1] = {1}, strides[KILN_MAX_RANK + 1];
+  memcpy(batch + lone, sizes, sizeof *sizes * (size_t)rank);
+  kiln_strides_channels_last(rank + lone, batch, strides);
+  memcpy(out_strides, strides + lone, sizeof *sizes * (size_t)rank);
+}
+enum { TRANSPOSED = 6 /* of aten::convolution, whose transposed ones are row-major */ };
+kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kiln_ivalue *args,
+                              kiln_ivalue *outs) {
+  const bool convolves = from == KILN_FORMAT_FROM_convolution;
+  const kiln_tensor *weight = convolves ? ARG(1) : NULL;
+  const int rank = kiln_tensor_rank(SELF), weight_rank = weight ? kiln_tensor_rank(weight) : 0;
+  const int asks = kiln_format_asks(from, rank, weight_rank);
+  if (convolves && call->kernel->arg_count > TRANSPOSED && args[TRANSPOSED].tag == KILN_TAG_BOOL &&
+      args[TRANSPOSED].u.b)
+    return NULL;
+  if (!((asks & 1 && suggests_last(SELF)) || (asks & 2 && suggests_last(weight)))) return NULL;
+  for (int i = 0; i < call->kernel->out_count; i++) {
+    kiln_tensor *t = kiln__dest(&outs[i]), *to;
+    int64_t strides[KILN_MAX_RANK];
+    if (!t || kiln_tensor_rank(t) != rank) continue;
+    const int64_t *sizes = kiln_tensor_sizes(t);
+    strides_last(rank, sizes, convolves && weight_rank == rank + 1, strides);
+    if (memcmp(strides, kiln_tensor_strides(t), sizeof *strides * (size_t)rank) == 0) continue;
+    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, kiln_tensor_dtype(t), rank,
+                                        sizes, strides, &to));
+    outs[i] = kiln_of_tensor(to);
+    kiln_status *status = kiln_pw_copy(call, to, t);
+    kiln_tensor_release_to(&call->cache, t);
+    KILN_TRY(status);
+  }
+  return NULL;
+}
+
+/* suggest_memory_format. */
+static int64_t suggested(const kiln_tensor *t) {
+  const int rank = kiln_tensor_rank(t);
+  const bool last = kiln_has_channels_last(rank) && suggests_last(t);
+  return !last       ? KILN_FORMAT_CONTIGUOUS
+         : rank == 4 ? KILN_FORMAT_CHANNELS_LAST
+                     : KILN_FORMAT_CHANNELS_LAST_3D;
+}
+
 /* Device (maybe None), dtype, copy, memory format. */
 static kiln_status *to(kiln_call *call, kiln_tensor *t, kiln_ivalue device, kiln_dtype dtype,
                        bool copy, int64_t format, kiln_ivalue *out) {
   KILN_TRY(kiln__check_device(device));
-  if (!copy && dtype == kiln_tensor_dtype(t) && has_format(t, format)) {
+  const bool lies_so = format == KILN_FORMAT_PRESERVE || format == suggested(t);
+  if (!copy && dtype == kiln_tensor_dtype(t) && lies_so)
     return kiln__give(out, kiln_tensor_retain(t));
-  }
   return copy_as(call, t, dtype, format, out);
 }
 KILN_KERNEL(to_device) { /* device, dtype, non_blocking, copy, format */
@@ -82,7 +131,8 @@ KILN_KERNEL(contiguous) {
   if (format == KILN_FORMAT_PRESERVE) {
     return KILN_OP_FAIL("preserve memory format is unsupported by the contiguous operator");
   }
-  return to(call, SELF, kiln_none(), kiln_tensor_dtype(SELF), false, format, outs);
+  if (has_format(SELF, format)) return kiln__give(outs, kiln_tensor_retain(SELF));
+  return copy_as(call, SELF, kiln_tensor_dtype(SELF), format, outs);
 }
 KILN_KERNEL(clone) {
   return copy_as(call, SELF, kiln_tensor_dtype(SELF),

@@ -156,7 +156,9 @@ static kiln_status *read_operands(kiln__nn *nn, const kiln_ivalue *args, kiln_te
   nn->item = kiln_dtype_size(nn->dtype);
   for (int i = 0; i < 3; i++) {
     t[i] = kiln_arg_tensor_opt(args, i);
-    if (!t[i] || (i == 0 && dtype == nn->dtype)) continue; /* strides of the input are followed */
+    /* Other strides of the input are followed; rows of pixels are worth a copy. */
+    const bool turns = t[i] && t[i]->key.f.layout == KILN_LAYOUT_CHANNELS_LAST;
+    if (!t[i] || (i == 0 && dtype == nn->dtype && !turns)) continue;
     KILN_TRY(kiln__nn_as(nn, t[i], nn->dtype, &t[i]));
   }
   return NULL;

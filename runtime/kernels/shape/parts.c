@@ -156,11 +156,20 @@ static bool skipped(const kiln_tensor *t) {
   return kiln_tensor_rank(t) == 1 && kiln_tensor_sizes(t)[0] == 0;
 }
 
+/* All are images, or all volumes, that suggest it: then what joins them has channels last. */
+static bool all_suggest_last(const kiln_list *list) {
+  bool last = list->count > 0;
+  for (int64_t i = 0; last && i < list->count; i++) {
+    const kiln_strided t = kiln_tensor_strided(list->items[i].u.tensor);
+    last = kiln_has_channels_last(t.rank) && kiln_strides_suggest_channels_last(&t);
+  }
+  return last;
+}
+
 static kiln_status *joined_shape(const kiln_list *list, int64_t wanted, int *out_dim, int *out_rank,
-                                 int64_t *sizes, kiln_dtype *out_dtype, bool *out_channels_last) {
+                                 int64_t *sizes, kiln_dtype *out_dtype) {
   kiln_promotion promotion = KILN_PROMOTION_INIT;
   const kiln_tensor *first = NULL;
-  bool last = true;
   if (list->count == 0) return KILN_OP_FAIL("torch.cat(): expected a non-empty list of Tensors");
   for (int64_t i = 0; i < list->count; i++) {
     const kiln_tensor *t = list->items[i].u.tensor;
@@ -170,7 +179,6 @@ static kiln_status *joined_shape(const kiln_list *list, int64_t wanted, int *out
                           (long long)i);
     }
     if (skipped(t)) continue;
-    last = last && t->key.f.layout == KILN_LAYOUT_CHANNELS_LAST;
     if (!first) {
       first = t;
       *out_rank = kiln_tensor_rank(t);
@@ -200,7 +208,6 @@ static kiln_status *joined_shape(const kiln_list *list, int64_t wanted, int *out
     sizes[0] = 0;
     KILN_TRY(kiln_wrap_dim(wanted, 1, out_dim));
   }
-  *out_channels_last = first && last;
   *out_dtype = kiln_promotion_result(&promotion);
   return NULL;
 }
@@ -234,16 +241,32 @@ static bool join_blocks(const kiln_list *list, kiln_tensor *result, int dim, cha
   return true;
 }
 
-static kiln_status *join(kiln_call *call, const kiln_list *list, int64_t wanted, kiln_ivalue *out) {
+/* Channels last of what is joined along dimension `dim`; stacked: the dimension of which two are
+ * made then, as a view does. */
+static void joined_strides(int rank, const int64_t *sizes, int dim, bool stacked,
+                           int64_t *out_strides) {
+  int64_t joined[KILN_MAX_RANK];
+  if (!stacked) {
+    kiln_strides_channels_last(rank, sizes, out_strides);
+    return;
+  }
+  for (int i = 0; i < rank - 1; i++) joined[i] = sizes[i < dim ? i : i + 1];
+  joined[dim] *= sizes[dim];
+  kiln_strides_channels_last(rank - 1, joined, out_strides);
+  for (int i = rank - 1; i > dim; i--) out_strides[i] = out_strides[i - 1];
+  out_strides[dim] *= sizes[dim + 1];
+}
+
+/* `last`: a new result has channels last. */
+static kiln_status *join(kiln_call *call, const kiln_list *list, int64_t wanted, bool last,
+                         bool stacked, kiln_ivalue *out) {
   int dim = 0, rank = 0;
-  int64_t sizes[KILN_MAX_RANK];
+  int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
   kiln_dtype dtype = KILN_DTYPE_NONE;
-  bool channels_last = false;
-  KILN_TRY(joined_shape(list, wanted, &dim, &rank, sizes, &dtype, &channels_last));
+  KILN_TRY(joined_shape(list, wanted, &dim, &rank, sizes, &dtype));
   kiln_tensor *result;
-  if (channels_last && !kiln__dest(out)) {
-    int64_t strides[KILN_MAX_RANK];
-    kiln_strides_channels_last(rank, sizes, strides);
+  if (last && !kiln__dest(out)) {
+    joined_strides(rank, sizes, dim, stacked, strides);
     KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank, sizes, strides,
                                         &result));
     kiln__give(out, result);
@@ -267,7 +290,10 @@ static kiln_status *join(kiln_call *call, const kiln_list *list, int64_t wanted,
   }
   return NULL;
 }
-KILN_KERNEL(cat) { return join(call, kiln_arg_list(args, 0), kiln_arg_int(args, 1), outs); }
+KILN_KERNEL(cat) {
+  const kiln_list *list = kiln_arg_list(args, 0);
+  return join(call, list, kiln_arg_int(args, 1), all_suggest_last(list), false, outs);
+}
 
 /* Joins a list of `count` views made by `view`; they are released. */
 KILN_KERNEL(stack) {
@@ -290,7 +316,10 @@ KILN_KERNEL(stack) {
     status = kiln__unsqueeze(call, t, dim, &view);
     if (!status) status = kiln_list_push(views, kiln_of_tensor(view));
   }
-  if (!status) status = join(call, views, dim, outs);
+  /* One behind the other along `dim`, which is then two; behind the last each is a view first. */
+  const bool stacked = dim < rank;
+  if (!status)
+    status = join(call, views, dim, all_suggest_last(stacked ? list : views), stacked, outs);
   kiln_ivalue_release_to(&call->cache, kiln_of_box(views));
   return status;
 }

@@ -124,7 +124,8 @@ KILN_COMPOSITE(flip) {
   }
   return t;
 }
-KILN_COMPOSITE(roll) {
+static kiln_tensor *roll(kiln__composite *r, const kiln_ivalue *args,
+                         KILN_UNUSED kiln_ivalue *outs) {
   int64_t shifts[KILN_MAX_RANK], dims[KILN_MAX_RANK];
   kiln_tensor *t = SELF;
   int n, m, rank = kiln_tensor_rank(t);
@@ -136,7 +137,7 @@ KILN_COMPOSITE(roll) {
   if (rank == 0 && m > 0) {
     return FAIL(r, "Dimension specified as 0 but tensor has no dimensions");
   }
-  if (t->numel == 0) return kiln__composite_copy(r, t);
+  if (t->numel == 0) return KILN_STEP(r, clone, T(t), NONE);
   if (m == 0 && n == 1) { /* over all elements in a row */
     t = pick(r, kiln__composite_flat(r, t), 0, t->numel, place_roll, shifts[0]);
     return kiln__composite_reshape(r, t, rank, kiln_tensor_sizes(SELF));
@@ -150,6 +151,11 @@ KILN_COMPOSITE(roll) {
   }
   return t;
 }
+KILN_KERNEL(roll) {
+  const bool by_dims = kiln_arg_list(args, 2)->count > 0;
+  KILN_TRY(kiln__composite_run(call, roll, args, outs));
+  return by_dims ? kiln__lay_results(call, KILN_FORMAT_FROM_self, args, outs) : NULL;
+}
 
 /* -- Padding -- */
 
@@ -158,6 +164,7 @@ static kiln_tensor *pad_constant(kiln__composite *r, const kiln_ivalue *args, ki
   int rank = kiln_tensor_rank(t), count;
   int64_t pads[KILN_MAX_RANK], sizes[KILN_MAX_RANK];
   int64_t from[KILN_MAX_RANK] = {0}, to[KILN_MAX_RANK] = {0};
+  bool grows = false;
   if (!kiln__composite_ok(r, kiln__arg_int_list(args, 1, pads, &count))) return NULL;
   if (count % 2) {
     return FAIL(r, "Length of pad must be even but instead it equals %d", count);
@@ -191,10 +198,15 @@ static kiln_tensor *pad_constant(kiln__composite *r, const kiln_ivalue *args, ki
           "%d has, %lld.",
           (long long)left, (long long)right, d, (long long)size);
     }
+    grows = grows || left > 0 || right > 0;
     if (left < 0)
       from[d] = -left;
     else
       to[d] = left;
+  }
+  if (!grows) { /* it lies as the part does */
+    for (int d = 0; d < rank; d++) t = kiln__composite_narrow(r, t, d, from[d], sizes[d]);
+    return KILN_STEP(r, clone, T(t), NONE);
   }
   (void)kiln__composite_new(r, kiln_tensor_dtype(t), rank, sizes, &result);
   if (r->status || !kiln__composite_ok(r, kiln_pw_fill_fitting(r->call, result, value))) {
@@ -279,11 +291,18 @@ static kiln_tensor *pad_by(kiln__composite *r, const kiln_ivalue *args, kiln_str
   /* New memory, also where nothing is padded or only cut off. */
   return x && x->storage == SELF->storage ? kiln__composite_copy(r, x) : x;
 }
-KILN_COMPOSITE(pad) { /* pad, mode, value */
-  kiln_str mode = kiln_arg_str(args, 2);
-  if (!kiln_str_is(mode, "constant")) return pad_by(r, args, mode);
+static bool is_constant(const kiln_ivalue *args) {
+  return kiln_str_is(kiln_arg_str(args, 2), "constant");
+}
+static kiln_tensor *pad(kiln__composite *r, const kiln_ivalue *args,
+                        KILN_UNUSED kiln_ivalue *outs) {
+  if (!is_constant(args)) return pad_by(r, args, kiln_arg_str(args, 2));
   return pad_constant(r, args,
                       kiln__number_float(kiln_arg_is_none(args, 3) ? 0 : kiln_arg_float(args, 3)));
+}
+KILN_KERNEL(pad) { /* pad, mode, value */
+  KILN_TRY(kiln__composite_run(call, pad, args, outs));
+  return is_constant(args) ? kiln__lay_results(call, KILN_FORMAT_FROM_self, args, outs) : NULL;
 }
 #define PAD(name, mode) \
   KILN_COMPOSITE(name) { return pad_by(r, args, KILN_STR(mode)); }

@@ -93,6 +93,4 @@ KILN_COMPOSITE(shuffle_groups) {
 /* -- At least so many dimensions -- */
 
 /* Its elements as neighbours: itself where they are. */
-KILN_COMPOSITE(ravel) {
-  return kiln__composite_flat(r, KILN_STEP(r, contiguous, T(SELF), I(0)));
-}
+KILN_COMPOSITE(ravel) { return kiln__composite_flat(r, KILN_STEP(r, contiguous, T(SELF), I(0))); }

@@ -13,12 +13,13 @@ static kiln_status *look(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *
   outs[0] = kiln_ivalue_retain(args[0]);
   return NULL;
 }
-static const kiln_kernel look_kernel = {"test::look", look, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel look_kernel = {"test::look", look, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0, 0};
 static kiln_status *fails(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   (void)call, (void)args, (void)outs;
   return KILN_OP_FAIL("it failed");
 }
-static const kiln_kernel fail_kernel = {"test::fail", fails, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel fail_kernel = {"test::fail", fails, 1, 1, -1, NULL, 0, 0, 0, 0,
+                                        NULL,         0,     0};
 
 static kiln_class_attribute weight = {.name = {"w", 1}};
 static kiln_class_info info = {.attributes = &weight, .attribute_count = 1};

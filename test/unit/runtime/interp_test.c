@@ -15,16 +15,18 @@ static kiln_status *add_ints(kiln_call *call, const kiln_ivalue *args, kiln_ival
   outs[0] = kiln_int(args[0].u.i + args[1].u.i);
   return NULL;
 }
-static const kiln_kernel add_kernel = {"test::add", add_ints, 2, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel add_kernel = {"test::add", add_ints, 2, 1,    -1, NULL, 0,
+                                       0,           0,        0, NULL, 0,  0};
 
 static kiln_status *refuse(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   (void)call;
   outs[0] = kiln_ivalue_retain(args[0]); /* a half-made result, which the caller releases */
   return KILN_OP_FAIL("it failed");
 }
-static const kiln_kernel fail_kernel = {"test::fail", refuse, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel fail_kernel = {"test::fail", refuse, 1, 1, -1, NULL, 0, 0, 0, 0,
+                                        NULL,         0,      0};
 static const kiln_kernel missing_kernel = {
-    "test::missing", NULL, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+    "test::missing", NULL, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0, 0};
 
 static kiln_status *fill_in_place(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   (void)call, (void)args;
@@ -35,7 +37,7 @@ static kiln_status *fill_in_place(kiln_call *call, const kiln_ivalue *args, kiln
   return NULL;
 }
 static const kiln_kernel fill_kernel = {
-    "test::fill_", fill_in_place, 1, 1, 0, NULL, 0, 0, 0, 0, NULL, 0};
+    "test::fill_", fill_in_place, 1, 1, 0, NULL, 0, 0, 0, 0, NULL, 0, 0};
 
 /* -- Tests -- */
 
@@ -459,10 +461,10 @@ static kiln_status *count_leave(kiln_call *call, const kiln_ivalue *args, kiln_i
   leave_count++;
   return NULL;
 }
-static const kiln_kernel enter_kernel = {
-    "test::enter", count_enter, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
-static const kiln_kernel leave_kernel = {
-    "test::leave", count_leave, 4, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel enter_kernel = {"test::enter", count_enter, 1, 1, -1, NULL, 0, 0, 0, 0,
+                                         NULL,          0,           0};
+static const kiln_kernel leave_kernel = {"test::leave", count_leave, 4, 1, -1, NULL, 0, 0, 0, 0,
+                                         NULL,          0,           0};
 
 static void test_exit_runs_while_unwinding(void **state) {
   fixture *f = *state;

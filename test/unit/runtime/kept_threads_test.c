@@ -15,7 +15,8 @@ static kiln_status *parts(kiln_call *call, const kiln_ivalue *args, kiln_ivalue 
   outs[1] = kiln_ivalue_retain(args[0]);
   return NULL;
 }
-static const kiln_kernel parts_kernel = {"test::parts", parts, 1, 2, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel parts_kernel = {"test::parts", parts, 1, 2, -1, NULL, 0, 0, 0, 0,
+                                         NULL,          0,     0};
 /* The first argument plus one, and again. */
 static kiln_status *twice(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   __atomic_fetch_add(&computed, 1, __ATOMIC_RELAXED);
@@ -23,12 +24,13 @@ static kiln_status *twice(kiln_call *call, const kiln_ivalue *args, kiln_ivalue 
   return increment(call, args, outs + 1);
 }
 static const kiln_kernel increment_twice = {"test::twice", twice, 1, 2, -1, NULL, 0, 0, 0, 0,
-                                            NULL,          0};
+                                            NULL,          0,     0};
 static kiln_status *fails(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *outs) {
   KILN_TRY(increment(call, args, outs));
   return KILN_OP_FAIL("it failed");
 }
-static const kiln_kernel fail_kernel = {"test::fail", fails, 1, 2, -1, NULL, 0, 0, 0, 0, NULL, 0};
+static const kiln_kernel fail_kernel = {"test::fail", fails, 1, 2, -1, NULL, 0, 0, 0, 0,
+                                        NULL,         0,     0};
 
 typedef struct keeper {
   program p;

@@ -92,7 +92,7 @@ static inline kiln_status *increment(kiln_call *call, const kiln_ivalue *args, k
   return NULL;
 }
 static const kiln_kernel increment_kernel = {
-    "test::increment", increment, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0};
+    "test::increment", increment, 1, 1, -1, NULL, 0, 0, 0, 0, NULL, 0, 0};
 
 /* -- Fixtures -- */
 

@@ -115,11 +115,48 @@ static void test_channels_last(void **state) {
   }
 }
 
+/* What PyTorch 1.13 says by the format of constant_pad_nd's result. */
+static void test_suggestions(void **state) {
+  static const struct {
+    int rank;
+    int64_t sizes[5], strides[5];
+    bool last;
+  } cases[] = {
+      {4, {2, 4, 6, 5}, {120, 30, 5, 1}, false},
+      {4, {2, 4, 6, 5}, {120, 1, 20, 4}, true},
+      {4, {2, 4, 6, 5}, {240, 1, 40, 8}, true},
+      {4, {2, 4, 6, 5}, {30, 60, 5, 1}, false},
+      {4, {2, 1, 6, 5}, {30, 1, 5, 1}, true},
+      {4, {2, 1, 6, 5}, {30, 30, 5, 1}, false},
+      {4, {2, 1, 1, 1}, {1, 1, 1, 1}, false},
+      {4, {2, 1, 1, 5}, {5, 5, 5, 5}, false},
+      {4, {2, 4, 1, 1}, {4, 1, 4, 4}, true},
+      {4, {2, 4, 1, 1}, {4, 1, 1, 1}, false},
+      {4, {1, 4, 1, 6}, {24, 6, 6, 1}, false},
+      {4, {2, 4, 6, 5}, {0, 1, 20, 4}, false},
+      {4, {2, 4, 6, 5}, {120, 0, 20, 4}, false},
+      {4, {0, 4, 6, 5}, {120, 1, 20, 4}, false},
+      {4, {2, 4, 6, 5}, {120, 1, 4, 24}, false},
+      {4, {1, 1, 6, 5}, {30, 1, 5, 1}, true},
+      {4, {1, 4, 6, 1}, {24, 1, 4, 4}, true},
+      {5, {2, 2, 3, 4, 5}, {120, 1, 40, 10, 2}, true},
+      {5, {2, 2, 3, 4, 5}, {120, 60, 20, 5, 1}, false},
+      {5, {2, 2, 3, 4, 5}, {120, 1, 10, 30, 2}, false},
+      {3, {2, 4, 6}, {24, 1, 4}, true}, /* as avg_pool1d takes it: (2, 4, 1, 6) */
+      {3, {2, 4, 6}, {24, 6, 1}, false},
+      {2, {2, 4}, {1, 2}, false},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_strided t = {cases[i].rank, cases[i].sizes, cases[i].strides};
+    assert_int_equal(kiln_strides_suggest_channels_last(&t), cases[i].last);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_channels_last),
-      cmocka_unit_test(test_pointwise),
-      cmocka_unit_test(test_questions),
+      cmocka_unit_test(test_suggestions), cmocka_unit_test(test_channels_last),
+      cmocka_unit_test(test_pointwise),   cmocka_unit_test(test_questions),
       cmocka_unit_test(test_views),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
