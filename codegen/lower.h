@@ -276,7 +276,7 @@ bool kiln__lower_number(kiln__lowering *l, const kiln_node *node, int i, double 
 bool kiln__lower_int(kiln__lowering *l, const kiln_node *node, int i, int64_t none, int64_t *out);
 /* The same as a dimension of that rank, which may count from the end. */
 bool kiln__lower_dimension(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out);
-/* Argument i, a list of ints that are all known; NULL: they are not. */
+/* Argument i, a list of ints of which some may not be known; NULL: it is no such list. */
 const kiln_shape_list *kiln__lower_ints(kiln__lowering *l, const kiln_node *node, int i);
 /* Whether tensor i has the sizes of the first input; false, with a reason. */
 bool kiln__lower_has_sizes(kiln__lowering *l, const kiln_node *node, int i);

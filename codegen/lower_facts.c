@@ -69,10 +69,7 @@ bool kiln__lower_int(kiln__lowering *l, const kiln_node *node, int i, int64_t no
   return kiln__lower_refuse(l, KILN_REASON_not_constant) == 0;
 }
 const kiln_shape_list *kiln__lower_ints(kiln__lowering *l, const kiln_node *node, int i) {
-  const kiln_shape_list *ints = kiln_shape_ints_of(l->arena, kiln_node_input(node, i));
-  for (int k = 0; ints && k < ints->count; k++)
-    if (!ints->known[k]) return NULL;
-  return ints;
+  return kiln_shape_ints_of(l->arena, kiln_node_input(node, i));
 }
 bool kiln__lower_dimension(kiln__lowering *l, const kiln_node *node, int i, int rank, int *out) {
   int64_t dim;

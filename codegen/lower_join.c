@@ -261,7 +261,12 @@ static int pad(kiln__lowering *l, const kiln_node *node, const kiln__lower_map *
   for (int i = 0; i < (int)count / 2; i++) {
     const int d = map->rank - 1 - i;
     const kiln_dim size = sizes.sizes[d];
-    const int64_t before = ints->ints[2 * i], after = ints->ints[2 * i + 1];
+    const int64_t before = ints->ints[2 * i];
+    /* Of what is no number the types say how much it is: all behind the argument. */
+    const bool is_open = !ints->known[2 * i + 1];
+    if (!ints->known[2 * i] || (is_open && how != CONSTANT))
+      return kiln__lower_refuse(l, KILN_REASON_not_constant);
+    const int64_t after = is_open ? 1 : ints->ints[2 * i + 1];
     /* What is cut off is not wrapped around. */
     if (how == CIRCULAR && (before < 0 || after < 0))
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);

@@ -188,32 +188,6 @@ static void go_back(finder *f, knowledge to) {
   f->region.checks.values.count = f->region.checks.types.count = to.checks;
 }
 
-/* Lets the guard ask for the orders that somebody lacks and that are so now; whether there are any.
- * x[:n] has n rows where n is at most the number of x's. */
-static bool grant(finder *f, const kiln_dim_wishes *wishes) {
-  kiln_dims *dims = dims_of(f);
-  kiln_guard_checks *checks = &f->region.checks;
-  const uint64_t bound = kiln__symbols_bound(checks);
-  bool any = false;
-  for (int i = 0; f->region.symbols && i < wishes->count; i++) {
-    const kiln_dim_order order = wishes->all[i];
-    const uint64_t symbols =
-        kiln_dim_symbols(dims, order.less) | kiln_dim_symbols(dims, order.more);
-    if (symbols & ~bound || !kiln__symbols_hold(f->region.symbols, f->region.pass->scratch, order))
-      continue;
-    const int weaker = kiln_dims_weaker(dims, order);
-    if (weaker >= 0) { /* whoever goes back keeps the stronger one */
-      kiln_dims_assume_at(dims, weaker, order);
-      checks->orders[weaker] = order;
-    } else {
-      if (!kiln_dims_assume(dims, order)) continue;
-      checks->orders[checks->order_count++] = order;
-    }
-    any = true;
-  }
-  return any;
-}
-
 /* Lets the guard check a tensor that comes from outside and of which nothing is known. */
 static void check_tensor(void *finder_, kiln_ir_value *v) {
   finder *f = finder_;
@@ -256,10 +230,11 @@ static bool infer(finder *f, kiln_node *n) {
 
 /* Its results' types from what is known, or from what the guard may ask for in addition. */
 static bool infer_asking(finder *f, kiln_node *n) {
-  kiln_dim_wishes wishes = {0};
+  kiln_dim_wishes wishes = {0}, none = {0};
+  const int kept = f->region.checks.order_count;
   kiln_dims_listen(dims_of(f), &wishes, NULL);
   bool good = kiln_shape_infer(n->graph, n);
-  while (!good && grant(f, &wishes)) {
+  while (!good && kiln__region_grant(&f->region, &wishes, &none, kept)) {
     wishes.count = 0;
     good = kiln_shape_infer(n->graph, n);
   }
@@ -290,10 +265,11 @@ static bool is_known_as(const finder *f, const kiln_ir_value *v, const kiln_type
 static bool retype(finder *f, kiln_graph *body, const kiln_type *const *types,
                    kiln_type_vec *known) {
   kiln_dim_wishes wishes = {0}, liked = {0};
+  const int kept = f->region.checks.order_count;
   kiln_dims_listen(dims_of(f), &wishes, &liked);
   bool good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
-  while (!good && (grant(f, &wishes) || grant(f, &liked))) {
-    wishes.count = liked.count = 0;
+  while (!good && kiln__region_grant(&f->region, &wishes, &liked, kept)) {
+    wishes.count = liked.count = wishes.first = liked.first = 0;
     good = kiln__symbols_retype(f->region.symbols, f->region.pass, body, types, known);
   }
   kiln_dims_listen(dims_of(f), NULL, NULL);

@@ -89,5 +89,11 @@ typedef struct kiln_region {
   const kiln_map *asked;    /* nodes that the fallback has copies of: it asks again */
 } kiln_region;
 
+/* Lets the guard ask for orders that somebody lacks (runtime/dim.h): those of the operator that has
+ * no type, or of the kernel that there is not, before those of others. The first `kept` that it
+ * asks for stay. Whether there are any. */
+bool kiln__region_grant(kiln_region *region, const kiln_dim_wishes *needed,
+                        const kiln_dim_wishes *liked, int kept);
+
 /* Puts the check, the If and the fallback into the graph. */
 void kiln__region_build(kiln_region *region);

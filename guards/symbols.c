@@ -309,6 +309,7 @@ static bool retype_node(retyping *r, kiln_node *n) {
 bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_graph *body,
                           const kiln_type *const *inputs, kiln_type_vec *found) {
   retyping r = {.symbols = s, .scratch = pass->scratch};
+  kiln_dims *dims = kiln_type_table_dims(s->types);
   bool good = true;
   for (int i = 0; i < kiln_graph_input_count(body); i++) {
     if (inputs[i]) set_type(&r, kiln_graph_input(body, i), inputs[i]);
@@ -316,9 +317,11 @@ bool kiln__symbols_retype(const kiln_symbols *s, const kiln_pass *pass, kiln_gra
   kiln_numbers numbers; /* sizes that arguments are made of */
   kiln_numbers_begin(&numbers, body, pass->scratch);
   for (kiln_node *n = body->top->first; n && good; n = n->next) {
+    kiln_dims_begin_question(dims);
     good = retype_node(&r, n);
     kiln_numbers_learn(&numbers, n);
   }
+  if (good) kiln_dims_begin_question(dims);
   good = good && pass->lowers(body);
   kiln_numbers_end(&numbers);
   for (int i = r.values.count - 1; !good && i >= 0; i--) {

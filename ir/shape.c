@@ -405,14 +405,16 @@ static bool ints_of_sum(kiln_arena *arena, const kiln_node *node, int depth, int
 static bool ints_of_items(kiln_arena *arena, const kiln_ir_value *value, int_list *out) {
   const kiln_ivalue *constant = kiln_ir_value_constant(value);
   const int64_t count = constant ? constant->u.list->count : value->node->input_count;
-  const kiln_dims *table = kiln_type_table_dims(value->node->graph->types);
+  kiln_dims *table = kiln_type_table_dims(value->node->graph->types);
   if (count > MAX_LIST) return false;
   *out = new_ints(arena, count);
   for (int i = 0; i < (int)count; i++) {
     const kiln_ir_value *item = constant ? NULL : kiln_node_input(value->node, i);
     put_int(out, i, constant ? &constant->u.list->items[i] : known(item));
     const kiln_dim size = constant ? KILN_DIM_UNKNOWN : known_size(item);
-    if (kiln_sum_is_natural(table, kiln_sum_of(table, size))) out->dims[i] = size;
+    if (kiln_dim_is_known(size) &&
+        kiln_dims_prove(table, kiln_sum_number(0), kiln_sum_of(table, size)))
+      out->dims[i] = size;
   }
   return true;
 }

@@ -420,6 +420,10 @@ bool kiln__shape_repeat_interleave(kiln_shape_query *q) {
   sizes[dim] = kiln_dim_product(q->dims, sizes[dim], times);
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
+/* A number of a list, or an expression that is 0 or more. */
+static kiln_sum ints_item(const kiln_shape_query *q, const kiln_shape_list *list, int i) {
+  return list->known[i] ? kiln_sum_number(list->ints[i]) : kiln_sum_of(q->dims, list->dims[i]);
+}
 /* pad(self, pad, ...), constant_pad_nd: pairs from the last dimension. */
 bool kiln__shape_pad(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -433,17 +437,16 @@ bool kiln__shape_pad(kiln_shape_query *q) {
     const int pair = self->rank - 1 - d;
     sizes[d] = self->sizes[d];
     if (pair >= list.count / 2) continue;
-    const bool known = list.known[2 * pair] && list.known[2 * pair + 1];
-    const kiln_sum more = kiln_sum_plus(kiln_sum_number(list.ints[2 * pair]),
-                                        kiln_sum_number(list.ints[2 * pair + 1]));
-    const bool is_number = known && kiln_dim_is_number(sizes[d]);
+    const kiln_sum before = ints_item(q, &list, 2 * pair),
+                   after = ints_item(q, &list, 2 * pair + 1);
+    const kiln_sum more = kiln_sum_plus(before, after);
+    const bool is_number = more.known && more.count == 0 && kiln_dim_is_number(sizes[d]);
     grows |= (list.known[2 * pair] && list.ints[2 * pair] > 0) ||
              (list.known[2 * pair + 1] && list.ints[2 * pair + 1] > 0);
-    sizes[d] = known ? kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more))
-                     : KILN_DIM_UNKNOWN;
+    sizes[d] = kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more));
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
     /* Nothing may be left, and strides are those of one element then. */
-    plain = plain && (is_number || !known || kiln_sum_is_natural(q->dims, more));
+    plain = plain && (is_number || !more.known || kiln_sum_is_natural(q->dims, more));
   }
   /* Constants that are put around nothing leave a part, which lies as self does. */
   const int mode = kiln__shape_find(q, "mode");

@@ -8,8 +8,11 @@
 /* -- Broadcasting -- */
 
 bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d) {
+  const kiln_sum sum = kiln_sum_of(dims, d);
   int64_t least, most;
-  return kiln_sum_range(dims, kiln_sum_of(dims, d), &least, &most) && (least > 1 || most < 1);
+  if (!kiln_sum_range(dims, sum, &least, &most)) return false;
+  return least > 1 || most < 1 ||
+         kiln_sum_is_natural(dims, kiln_sum_minus(sum, kiln_sum_number(2))); /* a guard asks it */
 }
 
 bool kiln__shape_part(const kiln_shape_query *q, kiln_dim size, int64_t count, kiln_dim *out_part) {
@@ -65,12 +68,21 @@ static kiln_dim stride_along(const kiln_shape_query *q, const kiln_tensor_detail
   const int at = i - (rank - t->rank);
   if (at < 0) return 0;
   if (t->sizes[at] == sizes[i]) return t->strides[at];
-  return t->sizes[at] == 1 && kiln__shape_is_not_one(q->dims, sizes[i]) ? 0 : KILN_DIM_UNKNOWN;
+  if (t->sizes[at] == 1 && kiln__shape_is_not_one(q->dims, sizes[i])) return 0;
+  if (t->sizes[at] == 1)
+    kiln_dims_like(q->dims, kiln_sum_number(2), kiln_sum_of(q->dims, sizes[i]));
+  return KILN_DIM_UNKNOWN;
 }
 
 static bool is_at_most(const kiln_dims *dims, kiln_dim a, kiln_dim b, int64_t less) {
   const kiln_sum apart = kiln_sum_minus(kiln_sum_of(dims, b), kiln_sum_of(dims, a));
   return kiln_sum_is_natural(dims, kiln_sum_minus(apart, kiln_sum_number(less)));
+}
+
+/* The guard is asked for it, where it is so now. */
+static void like_less(kiln_dims *dims, kiln_dim a, kiln_dim b) {
+  kiln_dims_like(dims, kiln_sum_plus(kiln_sum_of(dims, a), kiln_sum_number(1)),
+                 kiln_sum_of(dims, b));
 }
 
 /* The operand makes no two dimensions of the result change places: outer ones have the greater
@@ -84,8 +96,7 @@ static bool keeps_order(const kiln_shape_query *q, const kiln_tensor_detail *t, 
       if (!kiln_dim_is_known(outer) || !kiln_dim_is_known(inner)) return false;
       const bool same = inner == outer && is_at_most(q->dims, sizes[k], sizes[i], 0);
       if (inner == 0 || outer == 0 || same || is_at_most(q->dims, inner, outer, 1)) continue;
-      const kiln_sum above = kiln_sum_plus(kiln_sum_of(q->dims, inner), kiln_sum_number(1));
-      kiln_dims_like(q->dims, above, kiln_sum_of(q->dims, outer));
+      like_less(q->dims, inner, outer);
       return false;
     }
   }
@@ -117,7 +128,11 @@ static bool compare_dims(const kiln_shape_query *q, int a, int b, int rank, cons
     if (!is_at_most(q->dims, 1, x, 0) || !is_at_most(q->dims, 1, y, 0)) return false;
     *out = is_at_most(q->dims, x, y, 1) ? -1 : 1;
     if (*out < 0 || is_at_most(q->dims, y, x, 1)) return true;
-    if (x != y) return false;
+    if (x != y) {
+      like_less(q->dims, x, y);
+      like_less(q->dims, y, x);
+      return false;
+    }
     if (is_at_most(q->dims, sizes[b], sizes[a], 1)) return true;
     if (!is_at_most(q->dims, sizes[a], sizes[b], 0)) return false;
   }

@@ -323,6 +323,14 @@ static kiln_sum divide_rest(kiln_dims *dims, kiln_sum rest, int64_t n) {
                                  : unknown;
 }
 
+/* Whether all coefficients are nearer to n than to 0: 7*s0//8 is s0 - (s0 + 7)//8, as what is
+ * rounded up is written else. */
+static bool is_rather_negative(const kiln_sum *rest, int64_t n) {
+  bool all = true;
+  for (int i = 0; i < rest->count; i++) all &= rest->terms[i].coefficient > n / 2;
+  return all;
+}
+
 kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n) {
   KILN_ASSERT(n >= 1);
   if (!a.known || n == 1) return a;
@@ -335,7 +343,13 @@ kiln_sum kiln_sum_divided(kiln_dims *dims, kiln_sum a, int64_t n) {
     if (left) add_term(&rest, (kiln_term){left, t->atom});
   }
   if (rest.count == 0) return whole; /* its constant is below n */
-  return kiln_sum_plus(whole, divide_rest(dims, rest, n));
+  if (!is_rather_negative(&rest, n)) return kiln_sum_plus(whole, divide_rest(dims, rest, n));
+  kiln_sum less = kiln_sum_number(n - 1 - rest.constant);
+  for (int i = 0; i < rest.count; i++) {
+    add_term(&whole, (kiln_term){1, rest.terms[i].atom});
+    add_term(&less, (kiln_term){n - rest.terms[i].coefficient, rest.terms[i].atom});
+  }
+  return kiln_sum_minus(whole, kiln_sum_divided(dims, less, n));
 }
 
 /* The term of the greatest degree that stands first; the constant is the last one. */

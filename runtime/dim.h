@@ -109,17 +109,22 @@ bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order);
  * for granted; -1: none does. */
 int kiln_dims_weaker(const kiln_dims *dims, kiln_dim_order order);
 void kiln_dims_assume_at(kiln_dims *dims, int index, kiln_dim_order order);
+/* Forgets, all but the first `first`, what follows from the others; how many there are then. */
+int kiln_dims_drop_implied(kiln_dims *dims, int first);
 void kiln_dims_forget(kiln_dims *dims, int count);
 int kiln_dims_assumed(const kiln_dims *dims);
 kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index);
 /* What was asked of proofs in vain. */
+enum { KILN_DIMS_WISHES = 64 };
 typedef struct kiln_dim_wishes {
-  int count;
-  kiln_dim_order all[KILN_DIMS_ASSUMED];
+  int count, first; /* of the last question's */
+  kiln_dim_order all[KILN_DIMS_WISHES];
 } kiln_dim_wishes;
 /* Who listens gets what is not proved; NULL: nobody does from then on. `needed`: of
  * kiln_dims_prove; `liked`: of kiln_dims_like, which others may need. */
 void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *needed, kiln_dim_wishes *liked);
+/* A question begins: wishes from here on are its own. */
+void kiln_dims_begin_question(kiln_dims *dims);
 /* Whether less <= more is proved. */
 bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more);
 void kiln_dims_like(kiln_dims *dims, kiln_sum less, kiln_sum more);

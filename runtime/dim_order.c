@@ -27,6 +27,19 @@ bool kiln_dims_assume(kiln_dims *dims, kiln_dim_order order) {
   kiln_vec_push(dims->arena, &dims->assumed, order);
   return true;
 }
+int kiln_dims_drop_implied(kiln_dims *dims, int first) {
+  for (int i = dims->assumed.count - 1; i >= first; i--) {
+    kiln_dim_order *at = &dims->assumed.data[i];
+    const kiln_dim_order order = *at;
+    const size_t behind = sizeof order * (size_t)(--dims->assumed.count - i);
+    memmove(at, at + 1, behind);
+    if (kiln_sum_is_natural(dims, room_of(dims, order))) continue;
+    memmove(at + 1, at, behind);
+    *at = order;
+    dims->assumed.count++;
+  }
+  return dims->assumed.count;
+}
 int kiln_dims_assumed(const kiln_dims *dims) { return dims->assumed.count; }
 kiln_dim_order kiln_dims_assumed_at(const kiln_dims *dims, int index) {
   return dims->assumed.data[index];
@@ -42,13 +55,18 @@ void kiln_dims_listen(kiln_dims *dims, kiln_dim_wishes *needed, kiln_dim_wishes 
   dims->liked = liked;
 }
 
+void kiln_dims_begin_question(kiln_dims *dims) {
+  if (dims->needed) dims->needed->first = dims->needed->count;
+  if (dims->liked) dims->liked->first = dims->liked->count;
+}
+
 /* Whether it is proved; else whoever listens is told. */
 static bool ask(kiln_dims *dims, kiln_sum less, kiln_sum more, kiln_dim_wishes *wishes) {
   if (kiln_sum_is_natural(dims, kiln_sum_minus(more, less))) return true;
   const kiln_dim_order order = {kiln_sum_dim(dims, less), kiln_sum_dim(dims, more)};
   const bool can_be = kiln_dim_is_known(order.less) && kiln_dim_is_known(order.more) &&
                       !(kiln_dim_is_number(order.less) && kiln_dim_is_number(order.more));
-  if (can_be && wishes && wishes->count < KILN_DIMS_ASSUMED) wishes->all[wishes->count++] = order;
+  if (can_be && wishes && wishes->count < KILN_DIMS_WISHES) wishes->all[wishes->count++] = order;
   return false;
 }
 bool kiln_dims_prove(kiln_dims *dims, kiln_sum less, kiln_sum more) {

@@ -170,6 +170,9 @@ static kiln_status *forms(void *arg) {
       {"4*s0*s1//2", "2*s0*s1"},
       {"s0*s1//2", "s0*s1//2"},
       {"3*(s0//2)*s1", "3*s1*(s0//2)"},
+      {"(7*s0)//8", "s0 - (s0 + 7)//8"}, /* rounded up: one form of both */
+      {"s0 + (8 - (s0 - 8*(s0//8))) - 8*((8 - (s0 - 8*(s0//8)))//8)", "8*((s0 + 7)//8)"},
+      {"(2*s0 + 2*s1 + 1)//3", "s0 + s1 - (s0 + s1 + 1)//3"},
   };
   static const char *const wrong[] = {"",
                                       "s",
@@ -423,6 +426,33 @@ static kiln_status *orders(void *arg) {
   return NULL;
 }
 
+/* What others say is dropped, but for the first; what they do not say stays. */
+static kiln_status *implied(void *arg) {
+  (void)arg;
+  static const char *const orders[] = {"2 <= s0*s1", "2 <= 4*(s0//4)", "2 <= s0//4",
+                                       "s1 <= s0",   "5 <= s0",        "4*s1 + 1 <= s0*s1"};
+  static const char *const left[] = {"2 <= s0*s1", "2 <= s0//4", "s1 <= s0", "5 <= s0"};
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    kiln_str text = kiln_str_from(orders[i]);
+    kiln_dim_order order;
+    assert_true(kiln_dim_order_parse(dims, &text, &order));
+    assert_true(kiln_dims_assume(dims, order));
+  }
+  assert_int_equal(kiln_dims_drop_implied(dims, 1), sizeof left / sizeof *left);
+  for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+    kiln_text text = kiln_text_in(arena);
+    kiln_dim_order_print(&text, dims, kiln_dims_assumed_at(dims, (int)i));
+    assert_string_equal(text.data, left[i]);
+  }
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
 static kiln_status *run(kiln_status *(*body)(void *), void *arg) { KILN_PROTECT(body(arg)); }
 static void test_tried_proofs(void **state) {
   (void)state;
@@ -448,6 +478,10 @@ static void test_quotients(void **state) {
   (void)state;
   assert_null(run(quotients, NULL));
 }
+static void test_implied(void **state) {
+  (void)state;
+  assert_null(run(implied, NULL));
+}
 static void test_orders(void **state) {
   (void)state;
   assert_null(run(orders, NULL));
@@ -458,6 +492,6 @@ int main(void) {
       cmocka_unit_test(test_tried_proofs), cmocka_unit_test(test_random),
       cmocka_unit_test(test_forms),        cmocka_unit_test(test_limits),
       cmocka_unit_test(test_proofs),       cmocka_unit_test(test_quotients),
-      cmocka_unit_test(test_orders)};
+      cmocka_unit_test(test_orders),       cmocka_unit_test(test_implied)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
