@@ -286,8 +286,8 @@ int kiln__lower_adaptive_avg_pool(kiln__lowering *l, const kiln_node *node,
 
 /* Windows of the last two dimensions, which lie all within the picture. */
 typedef struct patches {
-  int64_t k[2], apart[2], step[2], count[2];
-  int64_t size[2]; /* of the picture */
+  int64_t k[2], apart[2], step[2];
+  kiln_dim size[2], count[2]; /* of the picture, and how many windows */
 } patches;
 
 static bool read_pair(kiln__lowering *l, const kiln_node *node, int i, int64_t out[2]) {
@@ -304,19 +304,20 @@ static bool read_pair(kiln__lowering *l, const kiln_node *node, int i, int64_t o
 /* kernel_size, dilation, padding, stride from input `i` on; `picture` has the sizes. */
 static bool read_patches(kiln__lowering *l, const kiln_node *node, int i, const kiln_dim *picture,
                          patches *p) {
+  kiln_dims *dims = l->fn->dims;
   int64_t pad[2];
   if (!read_pair(l, node, i, p->k) || !read_pair(l, node, i + 1, p->apart) ||
       !read_pair(l, node, i + 2, pad) || !read_pair(l, node, i + 3, p->step))
     return false;
   for (int d = 0; d < 2; d++) {
-    if (!kiln_dim_is_number(picture[d]))
-      return kiln__lower_refuse(l, KILN_REASON_dynamic_as_static) == 0;
     if (pad[d] != 0) return kiln__lower_refuse(l, KILN_REASON_no_affine_map) == 0;
     p->size[d] = picture[d];
-    const int64_t room = p->size[d] - p->apart[d] * (p->k[d] - 1) - 1;
-    if (p->k[d] < 1 || p->step[d] < 1 || room < 0)
-      return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
-    p->count[d] = room / p->step[d] + 1;
+    const kiln_sum reach = kiln_sum_number(p->apart[d] * (p->k[d] - 1) + 1);
+    const kiln_sum size = kiln_sum_of(dims, picture[d]);
+    const bool fits = p->k[d] > 0 && p->step[d] > 0 && kiln_dims_prove(dims, reach, size);
+    if (!fits) return kiln__lower_refuse(l, KILN_REASON_raises) == 0;
+    const kiln_sum steps = kiln_sum_divided(dims, kiln_sum_minus(size, reach), p->step[d]);
+    p->count[d] = kiln_sum_dim(dims, kiln_sum_plus(steps, kiln_sum_number(1)));
   }
   return true;
 }
@@ -360,7 +361,8 @@ KILN__LOWER(col2im) {
   if (!read_patches(l, node, 2, &s.sizes[rank - 2], &p)) return -1;
   kiln__lower_dim row[2], tap[2];
   for (int d = 0; d < 2; d++) {
-    if (p.step[d] != p.k[d] || (p.k[d] > 1 && p.apart[d] != 1) || p.size[d] % p.k[d] != 0)
+    if (p.step[d] != p.k[d] || (p.k[d] > 1 && p.apart[d] != 1) ||
+        kiln_dim_product(l->fn->dims, p.count[d], p.k[d]) != p.size[d])
       return kiln__lower_refuse(l, KILN_REASON_no_affine_map);
     if (!kiln__lower_divide(l, &map->dims[rank - 2 + d], p.count[d], p.k[d], &row[d], &tap[d]))
       return -1;

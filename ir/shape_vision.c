@@ -85,11 +85,15 @@ bool kiln__shape_im2col(kiln_shape_query *q) {
   for (int d = 0; d < 2; d++) {
     const kiln_dim size = t->sizes[last - 1 + d];
     if (k[d] < 1 || step[d] < 1) return false;
-    if (!kiln_dim_is_number(size)) windows = KILN_DIM_UNKNOWN;
-    if (!kiln_dim_is_number(windows)) continue;
-    const int64_t room = size + 2 * pad[d] - apart[d] * (k[d] - 1) - 1;
-    if (room < 0) return false;
-    windows *= room / step[d] + 1;
+    const kiln_sum more = kiln_sum_number(2 * pad[d]);
+    const kiln_sum reach = kiln_sum_number(apart[d] * (k[d] - 1) + 1);
+    const kiln_sum padded = kiln_sum_plus(kiln_sum_of(q->dims, size), more);
+    const bool fits = padded.known && kiln_dims_prove(q->dims, reach, padded);
+    if (!fits && kiln_dim_is_number(size)) return false;
+    const kiln_sum steps = kiln_sum_divided(q->dims, kiln_sum_minus(padded, reach), step[d]);
+    const kiln_sum count = kiln_sum_plus(steps, kiln_sum_number(1));
+    windows =
+        kiln_dim_product(q->dims, windows, fits ? kiln_sum_dim(q->dims, count) : KILN_DIM_UNKNOWN);
   }
   sizes[0] = t->sizes[0]; /* without a batch the channels, which follow */
   sizes[last - 2] = kiln_dim_product(q->dims, t->sizes[last - 2], k[0] * k[1]);
@@ -100,14 +104,16 @@ bool kiln__shape_im2col(kiln_shape_query *q) {
 /* col2im(self (.., c kh kw, windows), output_size, kernel_size, ...): (.., c, h, w) */
 bool kiln__shape_col2im(kiln_shape_query *q) {
   const kiln_tensor_detail *t = kiln__shape_ranked(q, 0);
-  int64_t size[2], k[2];
-  if (!t || t->rank < 2 || t->rank > 3 || !pair(q, 1, size) || !pair(q, 2, k)) return false;
+  kiln_shape_list size;
+  int64_t k[2];
+  if (!t || t->rank < 2 || t->rank > 3 || !kiln__shape_ints(q, 1, &size) || size.count < 1 ||
+      size.count > 2 || !pair(q, 2, k))
+    return false;
   const kiln_dim rows = t->sizes[t->rank - 2];
   const bool known = kiln_dim_is_number(rows) && k[0] > 0 && k[1] > 0;
   if (known && rows % (k[0] * k[1]) != 0) return false;
   kiln_dim sizes[4] = {t->sizes[0]};
   sizes[t->rank - 2] = known ? rows / (k[0] * k[1]) : KILN_DIM_UNKNOWN;
-  sizes[t->rank - 1] = size[0];
-  sizes[t->rank] = size[1];
+  for (int d = 0; d < 2; d++) sizes[t->rank - 1 + d] = size.dims[size.count == 1 ? 0 : d];
   return kiln__shape_give(q, 0, t->dtype, t->rank + 1, sizes, true);
 }
