@@ -179,6 +179,29 @@ bool kiln__shape_like(kiln_shape_query *q) {
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
                           kiln__shape_is_contiguous(q, self));
 }
+/* The same, its matrices column by column. */
+bool kiln__shape_columns(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t strides[KILN_MAX_RANK];
+  if (!self || self->rank < 2 || !kiln__shape_layer_norm(q)) return false;
+  for (int d = 0; d < self->rank - 2; d++) strides[d] = q->outs[0].strides[d];
+  strides[self->rank - 2] = 1;
+  strides[self->rank - 1] = self->sizes[self->rank - 2] == 0 ? 1 : self->sizes[self->rank - 2];
+  kiln__shape_set(q, &q->outs[0], self->rank, self->sizes, strides);
+  return true;
+}
+/* The same as empty_like of argument 0's matrices in one batch lies. */
+bool kiln__shape_exponential(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  return self && (self->rank > 3 ? kiln__shape_like(q) : kiln__shape_kept(q));
+}
+/* The same as empty_like(argument 0) lies. */
+bool kiln__shape_kept(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!self || !kiln__shape_like(q)) return false;
+  kiln__shape_set_like(q, &q->outs[0], self);
+  return true;
+}
 /* The same, row by row whatever the strides of argument 0 are. */
 bool kiln__shape_layer_norm(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -203,7 +226,7 @@ bool kiln__shape_select_scatter(kiln_shape_query *q) {
   if (self && kiln__shape_sized_dim(q, 2, self->rank, &dim) && kiln__shape_int(q, 3, &index) &&
       index > -INT64_MAX)
     want_part(q, self->sizes[dim], index, kiln_sum_number(1));
-  return kiln__shape_like(q);
+  return kiln__shape_kept(q);
 }
 /* slice_scatter(self, src, dim, start, end, step) */
 bool kiln__shape_slice_scatter(kiln_shape_query *q) {
@@ -213,7 +236,7 @@ bool kiln__shape_slice_scatter(kiln_shape_query *q) {
   if (self && src && src->rank == self->rank && kiln__shape_sized_dim(q, 2, self->rank, &dim) &&
       (kiln__shape_is_none(q, 3) || kiln__shape_int(q, 3, &start)) && start > -INT64_MAX)
     want_part(q, self->sizes[dim], start, kiln_sum_of(q->dims, src->sizes[dim]));
-  return kiln__shape_like(q);
+  return kiln__shape_kept(q);
 }
 /* roll(self, shifts, dims): a kernel of all sizes shifts by less than they are. */
 bool kiln__shape_roll(kiln_shape_query *q) {
@@ -309,6 +332,42 @@ static bool broadcast_sizes(const kiln_shape_query *q, const kiln_tensor_detail 
     if (!kiln__shape_broadcast_dim(q->dims, own[d], t->sizes[d], &own[d])) return false;
   return true;
 }
+/* Where what is indexed and the indices lie along the dimensions of the result, as PyTorch iterates
+ * over them: x stays where it is along those that the indices bring. */
+static void lay_indexed(kiln_shape_query *q, const kiln_tensor_detail *self,
+                        const kiln_shape_list *list, int first, int ranks) {
+  kiln_tensor_detail *out = &q->outs[0],
+                     *seen = KILN_NEW_ARRAY(q->arena, kiln_tensor_detail, self->rank + 1);
+  const kiln_tensor_detail *operands[KILN_MAX_RANK + 1];
+  const int rank = out->rank;
+  const int64_t *sizes = out->sizes;
+  int count = 0;
+  for (int d = -1; d < list->count; d++) {
+    const kiln_tensor_detail *from = d < 0 ? self : list->known[d] ? NULL : list->tensors[d];
+    int64_t strides[KILN_MAX_RANK], own_sizes[KILN_MAX_RANK];
+    if (!from) continue;
+    for (int i = 0, at = 0; i < rank; i++) {
+      const bool placed = i >= first && i < first + ranks;
+      const int own = i - first - (ranks - from->rank);
+      while (d < 0 && !placed && at < list->count && !list->known[at]) at++;
+      if (d < 0)
+        strides[i] = placed ? 0 : from->has_strides ? from->strides[at++] : KILN_DIM_UNKNOWN;
+      else if (!placed || own < 0 || from->sizes[own] != sizes[i])
+        strides[i] = !placed || own < 0 || from->sizes[own] == 1 ? 0 : KILN_DIM_UNKNOWN;
+      else
+        strides[i] = from->has_strides ? from->strides[own] : KILN_DIM_UNKNOWN;
+    }
+    for (int i = 0; i < rank; i++) { /* of the indices 1, where it shows */
+      const bool one = d >= 0 && (i < first || i >= first + ranks) && kiln_dim_is_number(sizes[i]);
+      own_sizes[i] = one ? 1 : sizes[i];
+    }
+    seen[count] = *from;
+    kiln__shape_set(q, &seen[count], rank, own_sizes, strides);
+    operands[count] = &seen[count];
+    count++;
+  }
+  (void)kiln__shape_broadcast(q, out, operands, count);
+}
 /* index(self, indices) where all that are given are tensors of integers: their dimensions instead
  * of self's, in front where others stand between. */
 bool kiln__shape_index(kiln_shape_query *q) {
@@ -332,7 +391,9 @@ bool kiln__shape_index(kiln_shape_query *q) {
     for (int k = 0; d == first && k < ranks; k++) sizes[rank++] = common[k];
     if (d >= list->count || list->known[d]) sizes[rank++] = self->sizes[d];
   }
-  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
+  (void)kiln__shape_give(q, 0, self->dtype, rank, sizes, false);
+  lay_indexed(q, self, list, first, ranks);
+  return true;
 }
 /* one_hot(self, classes): a dimension more, where their number is given. */
 bool kiln__shape_one_hot(kiln_shape_query *q) {
@@ -361,10 +422,17 @@ bool kiln__shape_topk(kiln_shape_query *q) {
   if (self->rank == 0 && k != 1) return false;
   return give_values(q, self, sizes, false);
 }
-/* sort(self, ...): values and places. */
-bool kiln__shape_sort(kiln_shape_query *q) {
+/* cummax(self, dim): values and places. */
+bool kiln__shape_running_values(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   return self && give_values(q, self, self->sizes, false);
+}
+/* sort(self, ...): the same in self's order of memory. */
+bool kiln__shape_sort(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!kiln__shape_running_values(q)) return false;
+  for (int i = 0; i < 2; i++) kiln__shape_set_like(q, &q->outs[i], self);
+  return true;
 }
 /* glu(self, dim): half of it. */
 bool kiln__shape_glu(kiln_shape_query *q) {
@@ -533,6 +601,19 @@ bool kiln__shape_loss(kiln_shape_query *q) {
   if (!is_reduced(q)) return same && is_each(q) && rows_of_two(q, -1, false);
   return kiln__shape_give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
 }
+/* Losses for each element that lie as empty_like(self); as a pointwise operator's result of both;
+ * of the target. */
+static bool lies_as(kiln_shape_query *q, int first, int count) {
+  const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 0), kiln__shape_tensor(q, 1)};
+  if (!kiln__shape_loss(q)) return false;
+  if (is_each(q) && count == 0) kiln__shape_set_like(q, &q->outs[0], operands[0]);
+  if (is_each(q) && count > 0) kiln__shape_broadcast(q, &q->outs[0], operands + first, count);
+  return true;
+}
+bool kiln__shape_loss_like_self(kiln_shape_query *q) { return lies_as(q, 0, 0); }
+bool kiln__shape_loss_of_both(kiln_shape_query *q) { return lies_as(q, 0, 2); }
+bool kiln__shape_loss_of_target(kiln_shape_query *q) { return lies_as(q, 1, 1); }
+
 /* -- Rows of two tensors -- */
 
 /* cosine_similarity, linalg_vecdot: the dimension is argument 2. */

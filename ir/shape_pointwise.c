@@ -223,6 +223,22 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
   return true;
 }
 
+void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
+                          const kiln_tensor_detail *t) {
+  const kiln_strided own = {t->rank, t->sizes, t->strides};
+  int64_t strides[KILN_MAX_RANK];
+  bool known = t->has_strides || t->rank == 0;
+  for (int i = 0; i < t->rank && known; i++) known = kiln_dim_is_known(t->strides[i]);
+  if (is_complete(t)) {
+    kiln_strides_like(&own, strides);
+    kiln__shape_set(q, out, t->rank, t->sizes, strides);
+  } else if (known && (kiln__shape_is_contiguous(q, t) || kiln__shape_is_dense(q, t, false))) {
+    kiln__shape_set(q, out, t->rank, t->sizes, t->strides);
+  } else {
+    (void)kiln__shape_broadcast(q, out, &t, 1);
+  }
+}
+
 /* -- Dtypes -- */
 
 /* Promotion of arguments [first, end); None is left out. */
@@ -304,6 +320,13 @@ bool kiln__shape_real(kiln_shape_query *q) {
 
 bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 0, 2)); }
 
+/* Numbers to the power of a tensor: a row-major one of its sizes. */
+bool kiln__shape_promote_rows(kiln_shape_query *q) {
+  const kiln_tensor_detail *exponent = kiln__shape_ranked(q, 1);
+  return exponent &&
+         kiln__shape_give(q, 0, promoted(q, 0, 2), exponent->rank, exponent->sizes, true);
+}
+
 bool kiln__shape_promote3(kiln_shape_query *q) { return finish(q, 3, promoted(q, 0, 3)); }
 
 /* Ends are of one dtype, which a number does not change, and a tensor only without dimensions. */
@@ -320,12 +343,24 @@ bool kiln__shape_promote_float(kiln_shape_query *q) {
   return finish(q, 2, to_float(promoted(q, 0, 2)));
 }
 
-/* v * (g / |v|): its strides are those of v where all lie row by row, else of what lies between. */
+/* v * (g / |v|) of row-major copies of both: where v has all dimensions, each of more than one
+ * element, it decides; else what lies between has a say, too. */
 bool kiln__shape_weight_norm(kiln_shape_query *q) {
   if (!kiln__shape_promote_float(q)) return false;
+  kiln_tensor_detail *out = &q->outs[0];
+  const kiln_tensor_detail *v = kiln__shape_tensor(q, 0);
+  bool rows = v->rank >= 0 && v->rank == out->rank, decides = true;
+  for (int d = 0; d < v->rank && rows; d++) {
+    rows = v->sizes[d] == out->sizes[d];
+    decides = decides && is_at_most(q->dims, 2, v->sizes[d], 0);
+  }
+  if (rows && decides) {
+    kiln__shape_row_major(q, out, v->rank, v->sizes);
+    return true;
+  }
   for (int i = 0; i < 2; i++) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
-    if (!kiln__shape_is_row_major(q, t)) q->outs[0].has_strides = false;
+    if (!kiln__shape_is_row_major(q, t)) out->has_strides = false;
   }
   return true;
 }

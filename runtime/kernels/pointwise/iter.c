@@ -570,6 +570,17 @@ kiln_status *kiln_pw_run(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) {
   return run_general(call, pw, out, loop, ctype, result);
 }
 
+kiln_status *kiln_pw_run_rows(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) {
+  const kiln_tensor *t = pw->in[pw->in[0].tensor ? 0 : 1].tensor;
+  if (!kiln__dest(out) && kiln_ctype_of(pw->common) != KILN_CTYPE_NONE) {
+    kiln_tensor *result;
+    KILN_TRY(kiln_call_tensor(call, result_dtype(pw), kiln_tensor_rank(t), kiln_tensor_sizes(t),
+                              &result));
+    kiln__give(out, result);
+  }
+  return kiln_pw_run(call, pw, out);
+}
+
 /* -- Copies -- */
 
 kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) {

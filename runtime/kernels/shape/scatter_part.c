@@ -22,27 +22,18 @@ static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const ki
   return copy;
 }
 KILN_COMPOSITE(select_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(select), args + 2, 2);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(select), args + 2,
+                      2);
 }
 KILN_COMPOSITE(slice_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(slice), args + 2, 4);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(slice), args + 2,
+                      4);
 }
 KILN_COMPOSITE(diagonal_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(diagonal), args + 2, 3);
-}
-/* A copy of t within one of its storage, where as_strided finds all at the places it has in t. */
-static kiln_tensor *copy_in_place(kiln__composite *r, kiln_tensor *t) {
-  const int rank = kiln_tensor_rank(t);
-  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
-  bool in_place = !kiln_tensor_is_undefined(t); /* and each element has a place of its own */
-  for (int d = 0; d < rank; d++) in_place = in_place && (sizes[d] <= 1 || strides[d] != 0);
-  if (!in_place) return kiln__composite_copy(r, t);
-  const int64_t whole = (int64_t)(t->storage->bytes / kiln_tensor_item_size(t));
-  kiln_tensor *all = KILN_STEP(r, as_strided, T(t), INTS(whole), INTS(1), I(0));
-  return KILN_STEP(r, as_strided, T(kiln__composite_copy(r, all)),
-                   kiln__composite_ints(r, rank, sizes), kiln__composite_ints(r, rank, strides),
-                   I(t->offset));
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(diagonal), args + 2,
+                      3);
 }
 KILN_COMPOSITE(as_strided_scatter) {
-  return scatter_into(r, copy_in_place(r, SELF), args, KILN_BODY_OF(as_strided), args + 2, 3);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(as_strided),
+                      args + 2, 3);
 }
