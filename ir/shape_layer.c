@@ -601,18 +601,24 @@ bool kiln__shape_loss(kiln_shape_query *q) {
   if (!is_reduced(q)) return same && is_each(q) && rows_of_two(q, -1, false);
   return kiln__shape_give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
 }
-/* Losses for each element that lie as empty_like(self); as a pointwise operator's result of both;
- * of the target. */
-static bool lies_as(kiln_shape_query *q, int first, int count) {
+/* Losses for each element that lie as empty_like(self), or as a pointwise operator's result of
+ * self, of both, or of a number and the target. */
+static bool each_lies(kiln_shape_query *q, bool of_self, bool of_target, bool number) {
   const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 0), kiln__shape_tensor(q, 1)};
   if (!kiln__shape_loss(q)) return false;
-  if (is_each(q) && count == 0) kiln__shape_set_like(q, &q->outs[0], operands[0]);
-  if (is_each(q) && count > 0) kiln__shape_broadcast(q, &q->outs[0], operands + first, count);
+  if (is_each(q)) {
+    kiln__shape_broadcast_with(q, &q->outs[0], operands + !of_self, of_self + of_target, number);
+  }
   return true;
 }
-bool kiln__shape_loss_like_self(kiln_shape_query *q) { return lies_as(q, 0, 0); }
-bool kiln__shape_loss_of_both(kiln_shape_query *q) { return lies_as(q, 0, 2); }
-bool kiln__shape_loss_of_target(kiln_shape_query *q) { return lies_as(q, 1, 1); }
+bool kiln__shape_loss_like_self(kiln_shape_query *q) {
+  if (!kiln__shape_loss(q)) return false;
+  if (is_each(q)) kiln__shape_set_like(q, &q->outs[0], kiln__shape_tensor(q, 0));
+  return true;
+}
+bool kiln__shape_loss_of_self(kiln_shape_query *q) { return each_lies(q, true, false, false); }
+bool kiln__shape_loss_of_both(kiln_shape_query *q) { return each_lies(q, true, true, false); }
+bool kiln__shape_loss_of_target(kiln_shape_query *q) { return each_lies(q, false, true, true); }
 
 /* -- Rows of two tensors -- */
 

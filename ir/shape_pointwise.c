@@ -36,7 +36,7 @@ bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, ki
   return true;
 }
 
-enum { MAX_OPERANDS = KILN_STRIDES_MAX_OPERANDS };
+enum { MAX_OPERANDS = KILN_STRIDES_MAX_OPERANDS - 1 };
 
 static bool is_complete(const kiln_tensor_detail *t) {
   return t->rank >= 0 && kiln__shape_static(t->rank, t->sizes) && t->has_strides &&
@@ -198,7 +198,7 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
   int rank = 0;
   bool complete = true;
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
-  kiln_strided dims[MAX_OPERANDS];
+  kiln_strided dims[KILN_STRIDES_MAX_OPERANDS];
   for (int k = 0; k < count; k++) {
     if (operands[k]->rank < 0) return true; /* the dtype may be known all the same */
     if (operands[k]->rank > rank) rank = operands[k]->rank;
@@ -223,6 +223,18 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
   return true;
 }
 
+bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
+                                const kiln_tensor_detail *const *operands, int count, bool number) {
+  static const kiln_tensor_detail one = {.rank = 0, .has_strides = true};
+  const kiln_tensor_detail *all[MAX_OPERANDS + 1];
+  int n = 0;
+  for (; n < count; n++) {
+    all[n] = operands[n];
+    number = number && is_complete(all[n]);
+  }
+  if (number) all[n++] = &one;
+  return kiln__shape_broadcast(q, out, all, n);
+}
 void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
                           const kiln_tensor_detail *t) {
   const kiln_strided own = {t->rank, t->sizes, t->strides};
@@ -262,13 +274,17 @@ static kiln_dtype to_float(kiln_dtype dtype) {
   return dtype == KILN_DTYPE_NONE ? dtype : kiln_dtype_to_float(dtype);
 }
 
-/* Broadcasts the tensors among arguments [0, end). */
+/* Broadcasts the tensors among arguments [0, end), and the numbers. */
 static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
   const kiln_tensor_detail *operands[MAX_OPERANDS];
   int count = 0;
-  for (int i = 0; i < end && count < MAX_OPERANDS; i++) {
+  bool number = false;
+  for (int i = 0; i < end && i < q->arg_count; i++) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
-    if (t) operands[count++] = t;
+    if (t)
+      operands[count++] = t;
+    else
+      number |= kiln_ir_number_kind(q->types[i], q->constants[i]) != KILN_DTYPE_NONE;
   }
   if (count == 0) return false;
   kiln_tensor_detail *out = kiln__shape_result(q, 0);
@@ -276,7 +292,7 @@ static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
   if (kiln_dtype_is_valid(dtype) && !kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
     out->requires_grad = 0;
   }
-  return kiln__shape_broadcast(q, out, operands, count);
+  return kiln__shape_broadcast_with(q, out, operands, count, number);
 }
 
 static kiln_dtype own_dtype(const kiln_shape_query *q) {
@@ -320,6 +336,9 @@ bool kiln__shape_real(kiln_shape_query *q) {
 
 bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 0, 2)); }
 
+/* A tensor's power of a number, which is no operand. */
+bool kiln__shape_promote_one(kiln_shape_query *q) { return finish(q, 1, promoted(q, 0, 2)); }
+
 /* Numbers to the power of a tensor: a row-major one of its sizes. */
 bool kiln__shape_promote_rows(kiln_shape_query *q) {
   const kiln_tensor_detail *exponent = kiln__shape_ranked(q, 1);
@@ -334,9 +353,9 @@ bool kiln__shape_lerp(kiln_shape_query *q) {
   const kiln_tensor_detail *end = kiln__shape_tensor(q, 1), *weight = kiln__shape_tensor(q, 2);
   const kiln_dtype dtype = own_dtype(q), common = promoted(q, 0, 3);
   if (common == KILN_DTYPE_NONE || !end || end->dtype != (int16_t)dtype) {
-    return finish(q, 3, KILN_DTYPE_NONE);
+    return finish(q, weight ? 3 : 2, KILN_DTYPE_NONE);
   }
-  return finish(q, 3, weight && weight->rank == 0 ? common : dtype);
+  return finish(q, weight ? 3 : 2, weight && weight->rank == 0 ? common : dtype);
 }
 
 bool kiln__shape_promote_float(kiln_shape_query *q) {

@@ -57,7 +57,8 @@ enum { KILN_STRIDES_MAX_OPERANDS = KILN_MAX_RANK + 1 };
 /* Strides of the new result of a pointwise operator, whose sizes are the operands' broadcast ones
  * (PyTorch's TensorIterator): operands of one shape and one dense layout give it to the result,
  * else its dimensions are ordered as theirs, the first operand that can tell two apart deciding. A
- * (2, 3) operand with strides (1, 2) and a row-major (2, 1) one make strides (1, 2). */
+ * (2, 3) operand with strides (1, 2) and a row-major (2, 1) one make strides (1, 2). A number is an
+ * operand of no dimensions. */
 void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *operands, int count,
                             int64_t *out_strides);
 /* Those of empty_like(t): t's own where it is dense, else dense ones in its order. */

@@ -285,11 +285,10 @@ kiln_status *kiln__lay_pointwise(kiln_call *call, kiln_tensor *t, kiln_dtype dty
                                  kiln_tensor *const *operands, kiln_tensor **out) {
   kiln_strided dims[KILN_STRIDES_MAX_OPERANDS];
   int64_t strides[KILN_MAX_RANK];
-  int n = 0;
   for (int i = 0; i < count; i++) {
-    if (operands[i]) dims[n++] = kiln_tensor_strided(operands[i]);
+    dims[i] = operands[i] ? kiln_tensor_strided(operands[i]) : (kiln_strided){0, NULL, NULL};
   }
-  kiln_strides_pointwise(kiln_tensor_rank(t), kiln_tensor_sizes(t), dims, n, strides);
+  kiln_strides_pointwise(kiln_tensor_rank(t), kiln_tensor_sizes(t), dims, count, strides);
   return kiln__lay(call, t, dtype, strides, out);
 }
 

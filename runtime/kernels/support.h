@@ -117,7 +117,7 @@ kiln_status *kiln__contiguous(kiln_call *call, kiln_tensor *t, kiln_tensor **out
 kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
                             kiln_tensor **out) KILN_MUST_USE;
 /* t in a dtype with these strides, or with those that empty_like(of) or a pointwise operator of
- * these operands gives (runtime/strides.h; NULL operands are left out); t itself, retained, where
+ * these operands gives (runtime/strides.h; a NULL one is a number); t itself, retained, where
  * it is so. */
 kiln_status *kiln__lay(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, const int64_t *strides,
                        kiln_tensor **out) KILN_MUST_USE;

@@ -154,7 +154,7 @@ KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
     const double loss = (1 - yi) * xi + factor * soft;
     kiln__nn_set(nn, data, i, w ? loss * kiln__nn_get(nn, w, i) : loss);
   }
-  const layout lies = {.count = 1, .operands = {ARG(1)}};
+  const layout lies = {.count = 2, .operands = {NULL, ARG(1)}}; /* as 1 - target */
   return give_loss(nn, losses, kiln_arg_int(args, 4), (double)a->numel, &lies, kiln_tensor_dtype(a),
                    outs);
 }

@@ -65,5 +65,9 @@ KILN_COMPOSITE(renorm) {
   scale = KILN_STEP(r, where, T(over), T(scale), F(1));
   kiln_tensor *rows =
       kiln__composite_to(r, SELF, kiln_tensor_dtype(SELF)); /* and the result, too */
-  return KILN_STEP(r, mul, T(rows), T(scale));
+  kiln_tensor *result = KILN_STEP(r, mul, T(rows), T(scale));
+  int64_t strides[KILN_MAX_RANK];
+  if (!result) return NULL;
+  kiln_strides_contiguous(rank, kiln_tensor_sizes(SELF), strides);
+  return KILN_OWN(r, kiln__lay(r->call, result, kiln_tensor_dtype(result), strides, &own_tensor));
 }

@@ -93,7 +93,10 @@ KILN_KERNEL(conj) {
   return kiln_pw_run(call, &pw, outs);
 }
 KILN_COMPOSITE(_conj_physical) { /* never the tensor itself */
-  return kiln__is_complex(SELF) ? KILN_STEP(r, conj, T(SELF)) : KILN_STEP(r, clone, T(SELF), NONE);
+  kiln_tensor *const t = SELF;
+  if (kiln__is_complex(t)) return KILN_STEP(r, conj, T(t));
+  return kiln__composite_lay_pointwise(r, KILN_STEP(r, clone, T(t), NONE), kiln_tensor_dtype(t), 1,
+                                       &t);
 }
 KILN_COMPOSITE(matrix_H) {
   const int rank = kiln_tensor_rank(SELF);
@@ -131,7 +134,7 @@ KILN_COMPOSITE(polar) { return join(r, args, true); }
 KILN_KERNEL(angle) {
   kiln_pw pw = {.functor = KILN_PW_angle, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
-  return kiln_pw_run(call, &pw, outs);
+  return kiln__is_complex(SELF) ? kiln_pw_run_rows(call, &pw, outs) : kiln_pw_run(call, &pw, outs);
 }
 KILN_COMPOSITE(isreal) {
   kiln_tensor *t = SELF;

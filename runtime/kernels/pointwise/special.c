@@ -227,7 +227,6 @@ KILN_COMPOSITE(frexp_Tensor) {
     e[i] = 0;
     m[i] = frexp(from[i], &e[i]);
   }
-  kiln__composite_give(r, &outs[1],
-                       kiln__composite_lay_pointwise(r, exponent, KILN_DTYPE_I32, 1, &t));
-  return kiln__composite_lay_pointwise(r, mantissa, dtype, 1, &t);
+  kiln__composite_give(r, &outs[1], kiln__composite_lay_like(r, exponent, KILN_DTYPE_I32, t));
+  return kiln__composite_lay_like(r, mantissa, dtype, t);
 }
