@@ -96,8 +96,8 @@ void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
                            const kiln_tensor_detail *const *operands, int count);
 
-/* The same beside a number, which counts where all else is known: it says no more than the strides
- * of dimensions of one element. */
+/* The same beside a number: it says no more than the strides of dimensions of one element, and
+ * nothing beside what is row-major with these, too. */
 bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
                                 const kiln_tensor_detail *const *operands, int count, bool number);
 

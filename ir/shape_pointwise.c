@@ -125,15 +125,17 @@ static bool compare_dims(const kiln_shape_query *q, int a, int b, int rank, cons
   return true;
 }
 
-/* Dense strides in the order of the operands, of dimensions that all have more than one element:
- * then operands of one dense layout, or contiguous ones, have no other order. */
+/* Dense strides in the order of the operands, of dimensions that all have more than one element, or
+ * beside a number: then operands of one dense layout, or contiguous ones, have no other order. */
 static bool in_order(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                      const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
   int order[KILN_MAX_RANK];
   kiln_dim step = 1;
+  bool number = false;
+  for (int k = 0; k < count; k++) number |= operands[k]->rank == 0;
   for (int i = 0; i < rank; i++) {
     order[i] = rank - 1 - i;
-    if (!is_at_most(q->dims, 2, sizes[i], 0)) return false;
+    if (!number && !is_at_most(q->dims, 2, sizes[i], 0)) return false;
   }
   for (int i = 1; i < rank; i++) {
     for (int j = i - 1, at = i, way = 0; j >= 0 && way >= 0; j--) {
@@ -228,11 +230,14 @@ bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
   static const kiln_tensor_detail one = {.rank = 0, .has_strides = true};
   const kiln_tensor_detail *all[MAX_OPERANDS + 1];
   int n = 0;
+  bool complete = true, rows = true;
   for (; n < count; n++) {
-    all[n] = operands[n];
-    number = number && is_complete(all[n]);
+    const kiln_tensor_detail *t = all[n] = operands[n];
+    complete = complete && is_complete(t);
+    rows = rows && t->rank >= 0 && t->has_strides &&
+           kiln__shape_has_rows(q, t->rank, t->sizes, t->strides);
   }
-  if (number) all[n++] = &one;
+  if (number && (complete || !rows)) all[n++] = &one;
   return kiln__shape_broadcast(q, out, all, n);
 }
 void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
@@ -336,8 +341,9 @@ bool kiln__shape_real(kiln_shape_query *q) {
 
 bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 0, 2)); }
 
-/* A tensor's power of a number, which is no operand. */
+/* Numbers that are no operands, as exponents and bounds. */
 bool kiln__shape_promote_one(kiln_shape_query *q) { return finish(q, 1, promoted(q, 0, 2)); }
+bool kiln__shape_promote3_one(kiln_shape_query *q) { return finish(q, 1, promoted(q, 0, 3)); }
 
 /* Numbers to the power of a tensor: a row-major one of its sizes. */
 bool kiln__shape_promote_rows(kiln_shape_query *q) {
