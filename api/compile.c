@@ -79,6 +79,20 @@ static kiln_status *compile(kiln_instance *instance, kiln__method *method,
 
 /* -- Arguments as the program takes them: tensors that lie row by row -- */
 
+/* Dimensions of one element have the strides of a row-major tensor, too. */
+static kiln_status *set_rows(kiln_ivalue *v) {
+  kiln_tensor *t = v->u.tensor, *rows;
+  int64_t strides[KILN_MAX_RANK];
+  kiln_strides_contiguous(kiln_tensor_rank(t), kiln_tensor_sizes(t), strides);
+  if (memcmp(strides, kiln_tensor_strides(t), sizeof *strides * (size_t)kiln_tensor_rank(t)) == 0)
+    return NULL;
+  KILN_TRY(kiln_tensor_view(NULL, t, kiln_tensor_rank(t), kiln_tensor_sizes(t), strides, t->offset,
+                            &rows));
+  kiln_tensor_release(t);
+  v->u.tensor = rows;
+  return NULL;
+}
+
 static kiln_status *make_dense(kiln_ivalue *v) {
   kiln_ivalue *key, *value;
   kiln_tensor *dense;
@@ -88,7 +102,7 @@ static kiln_status *make_dense(kiln_ivalue *v) {
       KILN_TRY(kiln_tensor_contiguous(NULL, v->u.tensor, &dense));
       kiln_tensor_release(v->u.tensor);
       v->u.tensor = dense;
-      return NULL;
+      return set_rows(v);
     case KILN_TAG_LIST:
       for (int64_t i = 0; i < v->u.list->count; i++) KILN_TRY(make_dense(&v->u.list->items[i]));
       return NULL;

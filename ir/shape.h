@@ -102,9 +102,17 @@ bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d);
 /* The dimension that two tensors share, as far as one of them tells it; false when both do, and
  * differ for certain. */
 bool kiln__shape_join_dim(kiln_dim *size, kiln_dim other);
+/* Those of empty_like(t), which has t's strides where it is dense, else its order. */
+void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
+                          const kiln_tensor_detail *t);
 /* Sizes and strides that a pointwise result of these operands gets. */
 bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
                            const kiln_tensor_detail *const *operands, int count);
+
+/* The same beside a number: it says no more than the strides of dimensions of one element, and
+ * nothing beside what is row-major with these, too. */
+bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
+                                const kiln_tensor_detail *const *operands, int count, bool number);
 
 /* -- The SHAPE column -- */
 

@@ -101,11 +101,12 @@ bool kiln__shape_factory_new(kiln_shape_query *q) {
   return give_new(q, 1, kiln__shape_dtype(q, (kiln_dtype)self->dtype));
 }
 
-/* The sizes of argument 0 in a dtype; strides where it is plain. */
+/* The sizes of argument 0 in a dtype, and the strides of empty_like. */
 static bool give_like(kiln_shape_query *q, kiln_dtype dtype) {
   const kiln_tensor_detail *self = kiln__shape_tensor(q, 0);
   if (!self || self->rank < 0) return false;
-  kiln_shape_answer(q, 0, dtype, self->rank, self->sizes, kiln__shape_is_contiguous(q, self));
+  kiln_shape_answer(q, 0, dtype, self->rank, self->sizes, false);
+  kiln__shape_set_like(q, &q->outs[0], self);
   set_device(q, &q->outs[0]);
   return true;
 }

@@ -177,6 +177,30 @@ bool kiln__shape_like(kiln_shape_query *q) {
   if (!self) return false;
   return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_follows(q, self));
 }
+/* The same, its matrices column by column. */
+bool kiln__shape_columns(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  int64_t strides[KILN_MAX_RANK];
+  if (!self || self->rank < 2 || !kiln__shape_layer_norm(q)) return false;
+  for (int d = 0; d < self->rank - 2; d++) strides[d] = q->outs[0].strides[d];
+  strides[self->rank - 2] = 1;
+  strides[self->rank - 1] = self->sizes[self->rank - 2] == 0 ? 1 : self->sizes[self->rank - 2];
+  kiln__shape_set(q, &q->outs[0], self->rank, self->sizes, strides);
+  return true;
+}
+/* The same of matrices of one batch: what else lies otherwise may show. */
+bool kiln__shape_exponential(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  return self && kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes,
+                                  kiln__shape_is_row_major(q, self));
+}
+/* The same as empty_like(argument 0) lies. */
+bool kiln__shape_kept(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!self || !kiln__shape_like(q)) return false;
+  kiln__shape_set_like(q, &q->outs[0], self);
+  return true;
+}
 /* The same, row by row whatever the strides of argument 0 are. */
 bool kiln__shape_layer_norm(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -201,7 +225,7 @@ bool kiln__shape_select_scatter(kiln_shape_query *q) {
   if (self && kiln__shape_sized_dim(q, 2, self->rank, &dim) && kiln__shape_int(q, 3, &index) &&
       index > -INT64_MAX)
     want_part(q, self->sizes[dim], index, kiln_sum_number(1));
-  return kiln__shape_like(q);
+  return kiln__shape_kept(q);
 }
 /* slice_scatter(self, src, dim, start, end, step) */
 bool kiln__shape_slice_scatter(kiln_shape_query *q) {
@@ -211,7 +235,7 @@ bool kiln__shape_slice_scatter(kiln_shape_query *q) {
   if (self && src && src->rank == self->rank && kiln__shape_sized_dim(q, 2, self->rank, &dim) &&
       (kiln__shape_is_none(q, 3) || kiln__shape_int(q, 3, &start)) && start > -INT64_MAX)
     want_part(q, self->sizes[dim], start, kiln_sum_of(q->dims, src->sizes[dim]));
-  return kiln__shape_like(q);
+  return kiln__shape_kept(q);
 }
 /* roll(self, shifts, dims): a kernel of all sizes shifts by less than they are. */
 bool kiln__shape_roll(kiln_shape_query *q) {
@@ -219,6 +243,8 @@ bool kiln__shape_roll(kiln_shape_query *q) {
   kiln_shape_list shifts, dims;
   if (!kiln__shape_layer_norm(q)) return false;
   if (!kiln__shape_ints(q, 2, &dims) || dims.count > 0) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
+  for (int d = 0; d < self->rank; d++) /* nothing to shift: a clone */
+    if (self->sizes[d] == 0) kiln__shape_set_like(q, &q->outs[0], self);
   if (!kiln__shape_ints(q, 1, &shifts) || !kiln__shape_ints(q, 2, &dims)) return true;
   for (int i = 0; i < shifts.count && i < dims.count; i++) {
     const int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + self->rank : dims.ints[i];
@@ -294,45 +320,6 @@ bool kiln__shape_index_select(kiln_shape_query *q) {
   sizes[dim] = index->rank ? index->sizes[0] : 1;
   return kiln__shape_give(q, 0, self->dtype, self->rank, sizes, true);
 }
-/* Sizes that are broadcast with those of one tensor more. */
-static bool broadcast_sizes(const kiln_shape_query *q, const kiln_tensor_detail *t, int64_t *sizes,
-                            int *rank) {
-  if (t->rank < 0) return false;
-  if (t->rank > *rank) {
-    memmove(sizes + t->rank - *rank, sizes, sizeof *sizes * (size_t)*rank);
-    for (int d = 0; d < t->rank - *rank; d++) sizes[d] = 1;
-    *rank = t->rank;
-  }
-  int64_t *own = sizes + *rank - t->rank;
-  for (int d = 0; d < t->rank; d++)
-    if (!kiln__shape_broadcast_dim(q->dims, own[d], t->sizes[d], &own[d])) return false;
-  return true;
-}
-/* index(self, indices) where all that are given are tensors of integers: their dimensions instead
- * of self's, in front where others stand between. */
-bool kiln__shape_index(kiln_shape_query *q) {
-  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
-  const kiln_shape_list *list = q->arg_count > 1 ? q->lists[1] : NULL;
-  int64_t sizes[KILN_MAX_RANK], common[KILN_MAX_RANK];
-  int first = -1, last = -1, count = 0, rank = 0, ranks = 0;
-  if (!self || !list || !list->tensors || list->count > self->rank) return false;
-  for (int i = 0; i < list->count; i++) {
-    if (list->known[i]) continue;
-    const kiln_tensor_detail *index = list->tensors[i];
-    const bool counts = index && (index->dtype == KILN_DTYPE_I64 || index->dtype == KILN_DTYPE_I32);
-    if (!counts || !broadcast_sizes(q, index, common, &ranks)) return false;
-    if (first < 0) first = i;
-    last = i;
-    count++;
-  }
-  if (count == 0 || self->rank - count + ranks > KILN_MAX_RANK) return false;
-  if (last - first != count - 1) first = 0; /* in front, where something stands between */
-  for (int d = 0; d < self->rank; d++) {
-    for (int k = 0; d == first && k < ranks; k++) sizes[rank++] = common[k];
-    if (d >= list->count || list->known[d]) sizes[rank++] = self->sizes[d];
-  }
-  return kiln__shape_give(q, 0, self->dtype, rank, sizes, true);
-}
 /* one_hot(self, classes): a dimension more, where their number is given. */
 bool kiln__shape_one_hot(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -360,10 +347,17 @@ bool kiln__shape_topk(kiln_shape_query *q) {
   if (self->rank == 0 && k != 1) return false;
   return give_values(q, self, sizes, false);
 }
-/* sort(self, ...): values and places. */
-bool kiln__shape_sort(kiln_shape_query *q) {
+/* cummax(self, dim): values and places. */
+bool kiln__shape_running_values(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   return self && give_values(q, self, self->sizes, false);
+}
+/* sort(self, ...): the same in self's order of memory. */
+bool kiln__shape_sort(kiln_shape_query *q) {
+  const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
+  if (!kiln__shape_running_values(q)) return false;
+  for (int i = 0; i < 2; i++) kiln__shape_set_like(q, &q->outs[i], self);
+  return true;
 }
 /* glu(self, dim): half of it. */
 bool kiln__shape_glu(kiln_shape_query *q) {
@@ -429,7 +423,7 @@ bool kiln__shape_pad(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list list;
   int64_t sizes[KILN_MAX_RANK];
-  bool plain = true, grows = false;
+  bool plain = true, grows = false, cuts = false, all_known = true;
   if (!self || !kiln__shape_ints(q, 1, &list) || list.count % 2 || list.count / 2 > self->rank) {
     return false;
   }
@@ -441,22 +435,30 @@ bool kiln__shape_pad(kiln_shape_query *q) {
                    after = ints_item(q, &list, 2 * pair + 1);
     const kiln_sum more = kiln_sum_plus(before, after);
     const bool is_number = more.known && more.count == 0 && kiln_dim_is_number(sizes[d]);
-    grows |= (list.known[2 * pair] && list.ints[2 * pair] > 0) ||
-             (list.known[2 * pair + 1] && list.ints[2 * pair + 1] > 0);
+    for (int k = 2 * pair; k < 2 * pair + 2; k++) {
+      grows |= list.known[k] && list.ints[k] > 0;
+      cuts |= list.known[k] && list.ints[k] < 0;
+      all_known &= list.known[k];
+    }
     sizes[d] = kiln_sum_dim(q->dims, kiln_sum_plus(kiln_sum_of(q->dims, sizes[d]), more));
     if (is_number && !kiln_dim_is_known(sizes[d])) return false;
     /* Nothing may be left, and strides are those of one element then. */
     plain = plain && (is_number || !more.known || kiln_sum_is_natural(q->dims, more));
   }
-  /* Constants that are put around nothing leave a part, which lies as self does. */
+  /* Constants that are put around nothing leave a part, of which a clone is made. */
   const int mode = kiln__shape_find(q, "mode");
   const kiln_ivalue *v = mode >= 0 ? q->constants[mode] : NULL;
   const bool named = v && v->tag == KILN_TAG_STRING;
   const bool constant = mode < 0 ? q->op->id == KILN_OP_constant_pad_nd
                                  : named && kiln_str_is(kiln_string_view(v->u.string), "constant");
-  const bool open = mode >= 0 && !named;
-  plain = plain && (kiln__shape_is_row_major(q, self) || !(open || (constant && !grows)));
+  const bool open = (mode >= 0 && !named) || (constant && !grows && !all_known);
+  plain = plain && (!open || (kiln__shape_is_row_major(q, self) && !cuts));
   kiln__shape_give(q, 0, self->dtype, self->rank, sizes, plain);
+  if (constant && !grows && all_known) {
+    kiln_tensor_detail part = *self;
+    part.sizes = q->outs[0].sizes;
+    kiln__shape_set_like(q, &q->outs[0], &part);
+  }
   if (mode >= 0 && constant) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
   return true;
 }
@@ -546,6 +548,25 @@ bool kiln__shape_loss(kiln_shape_query *q) {
   if (!is_reduced(q)) return same && is_each(q) && rows_of_two(q, -1, false);
   return kiln__shape_give(q, 0, same ? self->dtype : (int)KILN_DTYPE_NONE, 0, NULL, true);
 }
+/* Losses for each element that lie as empty_like(self), or as a pointwise operator's result of
+ * self, of both, or of a number and the target. */
+static bool each_lies(kiln_shape_query *q, bool of_self, bool of_target, bool number) {
+  const kiln_tensor_detail *operands[] = {kiln__shape_tensor(q, 0), kiln__shape_tensor(q, 1)};
+  if (!kiln__shape_loss(q)) return false;
+  if (is_each(q)) {
+    kiln__shape_broadcast_with(q, &q->outs[0], operands + !of_self, of_self + of_target, number);
+  }
+  return true;
+}
+bool kiln__shape_loss_like_self(kiln_shape_query *q) {
+  if (!kiln__shape_loss(q)) return false;
+  if (is_each(q)) kiln__shape_set_like(q, &q->outs[0], kiln__shape_tensor(q, 0));
+  return true;
+}
+bool kiln__shape_loss_of_self(kiln_shape_query *q) { return each_lies(q, true, false, false); }
+bool kiln__shape_loss_of_both(kiln_shape_query *q) { return each_lies(q, true, true, false); }
+bool kiln__shape_loss_of_target(kiln_shape_query *q) { return each_lies(q, false, true, true); }
+
 /* -- Rows of two tensors -- */
 
 /* cosine_similarity, linalg_vecdot: the dimension is argument 2. */

@@ -39,7 +39,7 @@ bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, ki
   return true;
 }
 
-enum { MAX_OPERANDS = KILN_STRIDES_MAX_OPERANDS };
+enum { MAX_OPERANDS = KILN_STRIDES_MAX_OPERANDS - 1 };
 
 static bool is_complete(const kiln_tensor_detail *t) {
   return t->rank >= 0 && kiln__shape_static(t->rank, t->sizes) && t->has_strides &&
@@ -140,15 +140,17 @@ static bool compare_dims(const kiln_shape_query *q, int a, int b, int rank, cons
   return true;
 }
 
-/* Dense strides in the order of the operands, of dimensions that all have more than one element:
- * then operands of one dense layout, or contiguous ones, have no other order. */
+/* Dense strides in the order of the operands, of dimensions that all have more than one element, or
+ * beside a number: then operands of one dense layout, or contiguous ones, have no other order. */
 static bool in_order(const kiln_shape_query *q, int rank, const kiln_dim *sizes,
                      const kiln_tensor_detail *const *operands, int count, kiln_dim *strides) {
   int order[KILN_MAX_RANK];
   kiln_dim step = 1;
+  bool number = false;
+  for (int k = 0; k < count; k++) number |= operands[k]->rank == 0;
   for (int i = 0; i < rank; i++) {
     order[i] = rank - 1 - i;
-    if (!is_at_most(q->dims, 2, sizes[i], 0)) return false;
+    if (!number && !is_at_most(q->dims, 2, sizes[i], 0)) return false;
   }
   for (int i = 1; i < rank; i++) {
     for (int j = i - 1, at = i, way = 0; j >= 0 && way >= 0; j--) {
@@ -213,7 +215,7 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
   int rank = 0;
   bool complete = true;
   int64_t sizes[KILN_MAX_RANK], strides[KILN_MAX_RANK];
-  kiln_strided dims[MAX_OPERANDS];
+  kiln_strided dims[KILN_STRIDES_MAX_OPERANDS];
   for (int k = 0; k < count; k++) {
     if (operands[k]->rank < 0) return true; /* the dtype may be known all the same */
     if (operands[k]->rank > rank) rank = operands[k]->rank;
@@ -236,6 +238,43 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
     complete = find_strides(q, rank, sizes, operands, count, strides);
   kiln__shape_set(q, out, rank, sizes, complete ? strides : NULL);
   return true;
+}
+
+bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
+                                const kiln_tensor_detail *const *operands, int count, bool number) {
+  static const kiln_tensor_detail one = {.rank = 0, .has_strides = true};
+  const kiln_tensor_detail *all[MAX_OPERANDS + 1];
+  int n = 0;
+  bool complete = true, rows = true;
+  for (; n < count; n++) {
+    const kiln_tensor_detail *t = all[n] = operands[n];
+    complete = complete && is_complete(t);
+    rows = rows && t->rank >= 0 && t->has_strides &&
+           kiln__shape_has_rows(q, t->rank, t->sizes, t->strides);
+  }
+  if (number && (complete || !rows)) all[n++] = &one;
+  return kiln__shape_broadcast(q, out, all, n);
+}
+void kiln__shape_set_like(kiln_shape_query *q, kiln_tensor_detail *out,
+                          const kiln_tensor_detail *t) {
+  const kiln_strided own = {t->rank, t->sizes, t->strides};
+  int64_t strides[KILN_MAX_RANK];
+  bool known = t->has_strides || t->rank == 0;
+  bool all_wide = true; /* then the order of dimensions is all that there is to say */
+  for (int i = 0; i < t->rank && known; i++) {
+    known = kiln_dim_is_known(t->strides[i]);
+    all_wide = all_wide && is_at_most(q->dims, 2, t->sizes[i], 0);
+  }
+  if (is_complete(t)) {
+    kiln_strides_like(&own, strides);
+    kiln__shape_set(q, out, t->rank, t->sizes, strides);
+  } else if (known && (kiln__shape_is_contiguous(q, t) || kiln__shape_is_dense(q, t, false))) {
+    kiln__shape_set(q, out, t->rank, t->sizes, t->strides);
+  } else if (known && all_wide) {
+    (void)kiln__shape_broadcast(q, out, &t, 1);
+  } else {
+    kiln__shape_set(q, out, t->rank, t->sizes, NULL);
+  }
 }
 
 /* -- Dtypes -- */
@@ -261,13 +300,16 @@ static kiln_dtype to_float(kiln_dtype dtype) {
   return dtype == KILN_DTYPE_NONE ? dtype : kiln_dtype_to_float(dtype);
 }
 
-/* Broadcasts the tensors among arguments [0, end). */
-static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
+/* Broadcasts the tensors among arguments [0, end), and the numbers; `number`: there is one more. */
+static bool finish_with(kiln_shape_query *q, int end, kiln_dtype dtype, bool number) {
   const kiln_tensor_detail *operands[MAX_OPERANDS];
   int count = 0;
-  for (int i = 0; i < end && count < MAX_OPERANDS; i++) {
+  for (int i = 0; i < end && i < q->arg_count; i++) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
-    if (t) operands[count++] = t;
+    if (t)
+      operands[count++] = t;
+    else
+      number |= kiln_ir_number_kind(q->types[i], q->constants[i]) != KILN_DTYPE_NONE;
   }
   if (count == 0) return false;
   kiln_tensor_detail *out = kiln__shape_result(q, 0);
@@ -275,7 +317,10 @@ static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
   if (kiln_dtype_is_valid(dtype) && !kiln_dtype_is_float(dtype) && !kiln_dtype_is_complex(dtype)) {
     out->requires_grad = 0;
   }
-  return kiln__shape_broadcast(q, out, operands, count);
+  return kiln__shape_broadcast_with(q, out, operands, count, number);
+}
+static bool finish(kiln_shape_query *q, int end, kiln_dtype dtype) {
+  return finish_with(q, end, dtype, false);
 }
 
 static kiln_dtype own_dtype(const kiln_shape_query *q) {
@@ -312,12 +357,28 @@ bool kiln__shape_same_if_float(kiln_shape_query *q) {
 
 bool kiln__shape_float(kiln_shape_query *q) { return finish(q, 1, to_float(own_dtype(q))); }
 
+/* The same of what is multiplied by a number of the operator's own. */
+bool kiln__shape_scaled(kiln_shape_query *q) {
+  return finish_with(q, 1, to_float(own_dtype(q)), true);
+}
+
 bool kiln__shape_real(kiln_shape_query *q) {
   kiln_dtype dtype = own_dtype(q);
   return finish(q, 1, dtype == KILN_DTYPE_NONE ? dtype : kiln_dtype_real(dtype));
 }
 
 bool kiln__shape_promote(kiln_shape_query *q) { return finish(q, 2, promoted(q, 0, 2)); }
+
+/* Numbers that are no operands, as exponents and bounds. */
+bool kiln__shape_promote_one(kiln_shape_query *q) { return finish(q, 1, promoted(q, 0, 2)); }
+bool kiln__shape_promote3_one(kiln_shape_query *q) { return finish(q, 1, promoted(q, 0, 3)); }
+
+/* Numbers to the power of a tensor: a row-major one of its sizes. */
+bool kiln__shape_promote_rows(kiln_shape_query *q) {
+  const kiln_tensor_detail *exponent = kiln__shape_ranked(q, 1);
+  return exponent &&
+         kiln__shape_give(q, 0, promoted(q, 0, 2), exponent->rank, exponent->sizes, true);
+}
 
 bool kiln__shape_promote3(kiln_shape_query *q) { return finish(q, 3, promoted(q, 0, 3)); }
 
@@ -326,21 +387,33 @@ bool kiln__shape_lerp(kiln_shape_query *q) {
   const kiln_tensor_detail *end = kiln__shape_tensor(q, 1), *weight = kiln__shape_tensor(q, 2);
   const kiln_dtype dtype = own_dtype(q), common = promoted(q, 0, 3);
   if (common == KILN_DTYPE_NONE || !end || end->dtype != (int16_t)dtype) {
-    return finish(q, 3, KILN_DTYPE_NONE);
+    return finish(q, weight ? 3 : 2, KILN_DTYPE_NONE);
   }
-  return finish(q, 3, weight && weight->rank == 0 ? common : dtype);
+  return finish(q, weight ? 3 : 2, weight && weight->rank == 0 ? common : dtype);
 }
 
 bool kiln__shape_promote_float(kiln_shape_query *q) {
   return finish(q, 2, to_float(promoted(q, 0, 2)));
 }
 
-/* v * (g / |v|): its strides are those of v where all lie row by row, else of what lies between. */
+/* v * (g / |v|) of row-major copies of both: where v has all dimensions, each of more than one
+ * element, it decides; else what lies between has a say, too. */
 bool kiln__shape_weight_norm(kiln_shape_query *q) {
   if (!kiln__shape_promote_float(q)) return false;
+  kiln_tensor_detail *out = &q->outs[0];
+  const kiln_tensor_detail *v = kiln__shape_tensor(q, 0);
+  bool rows = v->rank >= 0 && v->rank == out->rank, decides = true;
+  for (int d = 0; d < v->rank && rows; d++) {
+    rows = v->sizes[d] == out->sizes[d];
+    decides = decides && is_at_most(q->dims, 2, v->sizes[d], 0);
+  }
+  if (rows && decides) {
+    kiln__shape_row_major(q, out, v->rank, v->sizes);
+    return true;
+  }
   for (int i = 0; i < 2; i++) {
     const kiln_tensor_detail *t = kiln__shape_tensor(q, i);
-    if (!kiln__shape_is_row_major(q, t)) q->outs[0].has_strides = false;
+    if (!kiln__shape_is_row_major(q, t)) out->has_strides = false;
   }
   return true;
 }

@@ -667,14 +667,14 @@ bool kiln__shape_contiguous(kiln_shape_query *q) {
   return give(q, &g);
 }
 
-/* clone(self, memory_format): of other layouts than the plain one only the sizes are told. */
+/* clone(self, memory_format): of other formats than the preserved one only the sizes are told. */
 bool kiln__shape_clone(kiln_shape_query *q) {
   geometry g;
   if (!self_geometry(q, &g)) return false;
-  const bool plain =
-      kiln__shape_is_none(q, 1) && kiln__shape_is_contiguous(q, kiln__shape_tensor(q, 0));
   g.has_strides = false;
-  return plain ? give_row_major(q, &g) : give(q, &g);
+  if (!give(q, &g)) return false;
+  if (kiln__shape_is_none(q, 1)) kiln__shape_set_like(q, &q->outs[0], kiln__shape_tensor(q, 0));
+  return true;
 }
 
 /* ravel(self): a new dimension of all elements, which are neighbours. */

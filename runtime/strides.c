@@ -165,6 +165,22 @@ void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *
   }
 }
 
+void kiln_strides_like(const kiln_strided *t, int64_t *out_strides) {
+  int64_t own[1][KILN_MAX_RANK];
+  memcpy(own[0], t->strides, sizeof(int64_t) * (size_t)t->rank);
+  if (kiln_strides_are_dense(t))
+    memcpy(out_strides, own[0], sizeof(int64_t) * (size_t)t->rank);
+  else
+    kiln_strides_ordered(t->rank, t->sizes, 1, (const int64_t(*)[KILN_MAX_RANK])own, out_strides);
+}
+
+void kiln_strides_columns(int rank, const int64_t *sizes, int64_t *out_strides) {
+  kiln_strides_contiguous(rank, sizes, out_strides);
+  if (rank < 2) return;
+  out_strides[rank - 1] = sizes[rank - 2] > 1 ? sizes[rank - 2] : 1;
+  out_strides[rank - 2] = 1;
+}
+
 /* -- Views -- */
 
 /* Walks both shapes from the back; each run of old dimensions that is contiguous in memory must be

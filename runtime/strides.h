@@ -78,13 +78,19 @@ static inline int kiln_format_rank(int64_t format) {
 /* Dense strides in that order. */
 void kiln_strides_ordered(int rank, const int64_t *sizes, int count,
                           const int64_t (*strides)[KILN_MAX_RANK], int64_t *out_strides);
-enum { KILN_STRIDES_MAX_OPERANDS = 4 };
+/* x[i, j, ...] has as many as dimensions and one. */
+enum { KILN_STRIDES_MAX_OPERANDS = KILN_MAX_RANK + 1 };
 /* Strides of the new result of a pointwise operator, whose sizes are the operands' broadcast ones
  * (PyTorch's TensorIterator): operands of one shape and one dense layout give it to the result,
  * else its dimensions are ordered as theirs, the first operand that can tell two apart deciding. A
- * (2, 3) operand with strides (1, 2) and a row-major (2, 1) one make strides (1, 2). */
+ * (2, 3) operand with strides (1, 2) and a row-major (2, 1) one make strides (1, 2). A number is an
+ * operand of no dimensions. */
 void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *operands, int count,
                             int64_t *out_strides);
+/* Those of empty_like(t): t's own where it is dense, else dense ones in its order. */
+void kiln_strides_like(const kiln_strided *t, int64_t *out_strides);
+/* Row-major, but that the last two dimensions are matrices column by column. */
+void kiln_strides_columns(int rank, const int64_t *sizes, int64_t *out_strides);
 /* Strides of a view of `t` with other sizes of the same product (PyTorch's computeStride); false
  * when there is none. */
 bool kiln_strides_view(const kiln_strided *t, int rank, const int64_t *sizes, int64_t *out_strides);

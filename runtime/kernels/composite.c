@@ -132,13 +132,14 @@ kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype 
   if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
   for (int64_t i = 0; i < t->numel && !kiln_budget_spent(&left, 16); i++) to[i] = f(x[i]);
-  return kiln__composite_to(r, made, dtype);
+  return kiln__composite_lay_pointwise(r, made, dtype, 1, &t);
 }
 
 kiln_tensor *kiln__composite_map2(kiln__composite *r, kiln_tensor *a, kiln_tensor *b,
                                   kiln_dtype dtype, double (*f)(double, double), int64_t work) {
   if (r->status || !a || !b) return NULL;
   const kiln_ivalue wide = kiln__composite_broadcast(r, a, b);
+  kiln_tensor *const operands[] = {a, b};
   kiln_tensor *in[2], *made;
   a = KILN_STEP(r, expand, T(a), wide, B(false));
   b = KILN_STEP(r, expand, T(b), wide, B(false));
@@ -151,7 +152,7 @@ kiln_tensor *kiln__composite_map2(kiln__composite *r, kiln_tensor *a, kiln_tenso
   for (int64_t i = 0; to && i < made->numel && !kiln_budget_spent(&left, work); i++) {
     to[i] = f(x[i], y[i]);
   }
-  return kiln__composite_to(r, made, dtype);
+  return kiln__composite_lay_pointwise(r, made, dtype, 2, operands);
 }
 kiln_tensor *kiln__composite_operand(kiln__composite *r, kiln_ivalue v, kiln_dtype dtype) {
   if (v.tag == KILN_TAG_TENSOR) return v.u.tensor;
@@ -262,6 +263,16 @@ kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t) {
     return NULL;
   }
   return kiln__composite_ok(r, kiln_tensor_copy(out, t)) ? out : NULL;
+}
+kiln_tensor *kiln__composite_lay_like(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                      const kiln_tensor *of) {
+  if (r->status || !t) return NULL;
+  return KILN_OWN(r, kiln__lay_like(r->call, t, dtype, of, &own_tensor));
+}
+kiln_tensor *kiln__composite_lay_pointwise(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                           int count, kiln_tensor *const *operands) {
+  if (r->status || !t) return NULL;
+  return KILN_OWN(r, kiln__lay_pointwise(r->call, t, dtype, count, operands, &own_tensor));
 }
 kiln_tensor *kiln__composite_as_float(kiln__composite *r, kiln_tensor *t) {
   const kiln_dtype dtype = kiln__composite_dtype(t);

@@ -78,7 +78,8 @@ kiln_list *kiln__composite_step_list(kiln__composite *r, kiln_kernel_body body, 
 kiln_tensor *kiln__composite_give_list(kiln__composite *r, kiln_ivalue *out, kiln_list *list);
 /* Writes it as result i of the operator. */
 void kiln__composite_give(kiln__composite *r, kiln_ivalue *out, kiln_tensor *t);
-/* Gives f of each element, which is read and computed as F64, in a dtype. */
+/* Gives f of each element, which is read and computed as F64, in a dtype; where its elements lie is
+ * a pointwise operator's rule. */
 kiln_tensor *kiln__composite_map(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
                                  double (*f)(double));
 /* The same of two that broadcast; `work`: what one takes, in items of a budget. */
@@ -154,5 +155,10 @@ bool kiln__composite_put(kiln__composite *r, kiln_tensor *to, kiln_tensor *from)
 kiln_tensor *kiln__composite_copy(kiln__composite *r, kiln_tensor *t);
 /* Whole numbers as float. */
 kiln_tensor *kiln__composite_as_float(kiln__composite *r, kiln_tensor *t);
+/* Of kiln__lay_like and kiln__lay_pointwise: what they give, kept. */
+kiln_tensor *kiln__composite_lay_like(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                      const kiln_tensor *of);
+kiln_tensor *kiln__composite_lay_pointwise(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype,
+                                           int count, kiln_tensor *const *operands);
 /* A loss by its reduction: 0 as it is, 1 mean, 2 sum. */
 kiln_tensor *kiln__composite_reduced(kiln__composite *r, kiln_tensor *t, int64_t how);

@@ -7,6 +7,7 @@
 #include "runtime/half.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/quant.h"
+#include "runtime/strides.h"
 
 void kiln__zero(void *to, size_t bytes) {
   enum { BLOCK = 1 << 20 };
@@ -249,6 +250,46 @@ kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, k
   }
   *out = copy;
   return NULL;
+}
+
+/* -- Where results lie -- */
+
+kiln_status *kiln__lay(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, const int64_t *strides,
+                       kiln_tensor **out) {
+  const int rank = kiln_tensor_rank(t);
+  const size_t bytes = sizeof(int64_t) * (size_t)rank;
+  kiln_tensor *copy;
+  if (kiln_tensor_dtype(t) == dtype &&
+      (rank == 0 || memcmp(strides, kiln_tensor_strides(t), bytes) == 0)) {
+    *out = kiln_tensor_retain(t);
+    return NULL;
+  }
+  KILN_TRY(kiln_call_check(call, 0));
+  KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, dtype, rank,
+                                      kiln_tensor_sizes(t), strides, &copy));
+  kiln_status *status = kiln_pw_copy(call, copy, t);
+  if (status)
+    kiln_tensor_release_to(&call->cache, copy);
+  else
+    *out = copy;
+  return status;
+}
+kiln_status *kiln__lay_like(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
+                            const kiln_tensor *of, kiln_tensor **out) {
+  const kiln_strided like = kiln_tensor_strided(of);
+  int64_t strides[KILN_MAX_RANK];
+  kiln_strides_like(&like, strides);
+  return kiln__lay(call, t, dtype, strides, out);
+}
+kiln_status *kiln__lay_pointwise(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, int count,
+                                 kiln_tensor *const *operands, kiln_tensor **out) {
+  kiln_strided dims[KILN_STRIDES_MAX_OPERANDS];
+  int64_t strides[KILN_MAX_RANK];
+  for (int i = 0; i < count; i++) {
+    dims[i] = operands[i] ? kiln_tensor_strided(operands[i]) : (kiln_strided){0, NULL, NULL};
+  }
+  kiln_strides_pointwise(kiln_tensor_rank(t), kiln_tensor_sizes(t), dims, count, strides);
+  return kiln__lay(call, t, dtype, strides, out);
 }
 
 int64_t kiln__offset_of(int rank, const int64_t *sizes, const int64_t *strides, int64_t i) {

@@ -116,6 +116,15 @@ kiln_status *kiln__contiguous(kiln_call *call, kiln_tensor *t, kiln_tensor **out
 /* t as a contiguous tensor of another dtype; t itself, retained, where it is one. */
 kiln_status *kiln__as_dtype(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
                             kiln_tensor **out) KILN_MUST_USE;
+/* t in a dtype with these strides, or with those that empty_like(of) or a pointwise operator of
+ * these operands gives (runtime/strides.h; a NULL one is a number); t itself, retained, where
+ * it is so. */
+kiln_status *kiln__lay(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, const int64_t *strides,
+                       kiln_tensor **out) KILN_MUST_USE;
+kiln_status *kiln__lay_like(kiln_call *call, kiln_tensor *t, kiln_dtype dtype,
+                            const kiln_tensor *of, kiln_tensor **out) KILN_MUST_USE;
+kiln_status *kiln__lay_pointwise(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, int count,
+                                 kiln_tensor *const *operands, kiln_tensor **out) KILN_MUST_USE;
 /* A contiguous F64 or I64 reading of element `i` (in memory order from the first) for small loops.
  */
 double kiln__element_f64(const kiln_tensor *t, int64_t index);

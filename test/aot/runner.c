@@ -12,7 +12,7 @@
 #include "kiln/kiln.h"
 #include "model.h"
 
-enum { MOST = 256 };
+enum { MOST = 1024 };
 
 static void die(kiln_status *status, const char *what) {
   if (!status) return;

@@ -20,7 +20,7 @@ KILN_COMPOSITE(fill) {
 }
 KILN_COMPOSITE(zero) { return KILN_STEP(r, zeros_like, T(SELF), NONE, NONE, NONE, NONE, NONE); }
 #define CAST(name, dtype) \
-  KILN_COMPOSITE(name) { return kiln__composite_to(r, SELF, dtype); }
+  KILN_COMPOSITE(name) { return kiln__composite_lay_like(r, SELF, dtype, SELF); }
 CAST(_cast_Byte, KILN_DTYPE_U8)
 CAST(_cast_Char, KILN_DTYPE_I8)
 CAST(_cast_Short, KILN_DTYPE_I16)

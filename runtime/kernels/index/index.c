@@ -58,8 +58,9 @@ int64_t kiln__count_set(const uint8_t *flags, int64_t n) {
   return count;
 }
 
-/* The places of what is set, all of it counted before. */
-static void put_places(const uint8_t *f, int rank, const int64_t *sizes, int64_t *to) {
+/* The places of what is set, all `count` of it; a column for each dimension. */
+static void put_places(const uint8_t *f, int rank, const int64_t *sizes, int64_t *to,
+                       int64_t count) {
   const int last = rank - 1;
   int64_t rows = 1, at[KILN_MAX_RANK] = {0}, left = KILN_BUDGET_ITEMS;
   for (int d = 0; d < last; d++) rows *= sizes[d];
@@ -67,8 +68,9 @@ static void put_places(const uint8_t *f, int rank, const int64_t *sizes, int64_t
     for (int64_t i = 0, end; (end = kiln_budget_piece(i, sizes[last])) > i;) {
       for (; i < end; i++) {
         if (!f[i]) continue;
-        for (int d = 0; d < last; d++) *to++ = at[d];
-        *to++ = i;
+        for (int d = 0; d < last; d++) to[d * count] = at[d];
+        to[last * count] = i;
+        to++;
       }
     }
     for (int d = last - 1; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
@@ -81,9 +83,13 @@ kiln_status *kiln__nonzero(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
   const uint8_t *f = kiln_tensor_data(flags);
   const int64_t sizes[2] = {kiln__count_set(f, flags->numel), rank};
   kiln_status *status = kiln_budget_check(&call->budget, 0); /* was all of it counted? */
-  if (!status) status = kiln_call_tensor(call, KILN_DTYPE_I64, 2, sizes, out);
+  if (!status) {
+    status = kiln_tensor_create_strided(call->env->mem, &call->cache, KILN_DTYPE_I64, 2, sizes,
+                                        (int64_t[]){1, sizes[0]}, out);
+  }
   if (!status && sizes[0] && rank) {
-    put_places(f, rank, kiln_tensor_sizes(t), (int64_t *)(uintptr_t)kiln_tensor_data(*out));
+    put_places(f, rank, kiln_tensor_sizes(t), (int64_t *)(uintptr_t)kiln_tensor_data(*out),
+               sizes[0]);
   }
   kiln_tensor_release_to(&call->cache, flags);
   return status;

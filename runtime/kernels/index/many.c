@@ -4,11 +4,14 @@
  * the broadcast shape names one block of the dimensions that are not indexed. The broadcast
  * dimensions stand where the first index stands, or in front when the indices are apart. */
 #include "runtime/kernels/index/index.h"
+#include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
+#include "runtime/strides.h"
 
 typedef struct plan {
   kiln_tensor *index[KILN_MAX_RANK]; /* owned; int64, by dimension; NULL: not indexed */
+  kiln_tensor *given[KILN_MAX_RANK]; /* the same with the strides that it came with: borrowed */
   int rank;                          /* of the indexed tensor */
   int wide_rank;                     /* of the broadcast indices */
   int64_t wide[KILN_MAX_RANK];
@@ -50,6 +53,7 @@ static kiln_status *add_mask(kiln_call *call, plan *p, const kiln_tensor *t, kil
     status = kiln__select(call, places, 1, k, &column);
     if (!status) {
       status = kiln__as_index(call, column, &p->index[*dim + k]);
+      p->given[*dim + k] = p->index[*dim + k];
       kiln_tensor_release_to(&call->cache, column);
     }
   }
@@ -76,6 +80,7 @@ static kiln_status *add_indices(kiln_call *call, plan *p, const kiln_tensor *t,
     if (dim >= p->rank) {
       return KILN_OP_FAIL("too many indices for tensor of dimension %d", p->rank);
     }
+    p->given[dim] = v.u.tensor;
     KILN_TRY(kiln__as_index(call, v.u.tensor, &p->index[dim++]));
   }
   if (dim > p->rank) {
@@ -216,21 +221,71 @@ static void move(const plan *p, const kiln_tensor *t, char *base, char *other, i
   }
 }
 
+/* Strides of an index, broadcast with the others, which has one element along each dimension of the
+ * result (of these sizes) that is not indexed. */
+static void strides_of_places(const plan *p, const kiln_tensor *index, const int64_t *sizes,
+                              int64_t *out_strides) {
+  int64_t strides[KILN_MAX_RANK + 1];
+  const int rank = p->wide_rank, pad = rank - kiln_tensor_rank(index);
+  for (int k = rank - 1; k >= 0; k--) {
+    const int64_t size = k < pad ? 1 : kiln_tensor_sizes(index)[k - pad];
+    const int64_t outer = k + 1 < rank ? p->wide[k + 1] * strides[k + 1] : 1;
+    strides[k] = size != p->wide[k] ? 0 : k < pad ? outer : kiln_tensor_strides(index)[k - pad];
+  }
+  const kiln_strided wide = {rank, p->wide, strides};
+  if (!kiln_strides_view(&wide, p->out_rank, sizes, out_strides))
+    kiln_strides_contiguous(p->out_rank, sizes, out_strides);
+}
+/* PyTorch iterates over what is indexed, with strides of 0 along the dimensions of the places, and
+ * over the indices. */
+static kiln_status *strides_of_result(kiln_call *call, const plan *p, const kiln_tensor *t,
+                                      int64_t *out_strides) {
+  kiln_strided operands[KILN_STRIDES_MAX_OPERANDS];
+  int64_t sizes[KILN_MAX_RANK], *strides;
+  const int rank = p->out_rank;
+  const size_t bytes = sizeof *strides * (size_t)((p->rank + 1) * rank + 1);
+  int count = 1, at = 0;
+  strides = kiln_cache_alloc(&call->cache, bytes);
+  if (!strides) return kiln_status_oom();
+  operands[0] = (kiln_strided){rank, p->out_sizes, strides};
+  for (int i = 0; i < rank; i++) {
+    const bool placed = i >= p->first && i < p->first + p->wide_rank;
+    sizes[i] = placed ? p->out_sizes[i] : 1;
+    while (!placed && p->index[at]) at++;
+    strides[i] = placed ? 0 : kiln_tensor_strides(t)[at++];
+  }
+  for (int d = 0; d < p->rank; d++) {
+    if (!p->index[d]) continue;
+    int64_t *to = strides + count * rank;
+    strides_of_places(p, p->given[d], sizes, to);
+    operands[count++] = (kiln_strided){rank, sizes, to};
+  }
+  kiln_strides_pointwise(rank, p->out_sizes, operands, count, out_strides);
+  kiln_cache_free(&call->cache, strides, bytes);
+  return NULL;
+}
+
 KILN_KERNEL(index) {
-  kiln_tensor *t = SELF, *result;
+  kiln_tensor *t = SELF, *result, *laid = NULL;
+  int64_t strides[KILN_MAX_RANK];
   plan p;
   KILN_TRY(make_plan(call, &p, t, kiln_arg_list(args, 1)));
   kiln_status *status =
       p.scalar_mask && t->numel > 0
           ? KILN_OP_FAIL("index: a mask without dimensions can only be written through")
-          : kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
+          : strides_of_result(call, &p, t, strides);
+  if (!status)
+    status = kiln_call_tensor(call, kiln_tensor_dtype(t), p.out_rank, p.out_sizes, &result);
   if (!status && result->numel) {
     move(&p, t, (char *)(uintptr_t)kiln_tensor_data(t), (char *)(uintptr_t)kiln_tensor_data(result),
          0);
   }
   plan_deinit(call, &p);
   KILN_TRY(status);
-  return kiln__finish(call, outs, result);
+  if (kiln__dest(outs)) return kiln__finish(call, outs, result);
+  status = kiln__lay(call, result, kiln_tensor_dtype(t), strides, &laid);
+  kiln_tensor_release_to(&call->cache, result);
+  return status ? status : kiln__give(outs, laid);
 }
 static kiln_status *put(kiln_call *call, kiln_tensor *t, const kiln_list *indices,
                         kiln_tensor *values, bool accumulate) {
@@ -269,8 +324,7 @@ KILN_KERNEL(index_put_) {
 }
 KILN_KERNEL(index_put) {
   kiln_tensor *t = SELF, *copy;
-  KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(t), kiln_tensor_rank(t), kiln_tensor_sizes(t),
-                            &copy));
+  KILN_TRY(kiln__empty_like(call, t, kiln_tensor_dtype(t), KILN_FORMAT_PRESERVE, &copy));
   kiln_status *status = kiln_pw_copy(call, copy, t);
   if (!status) {
     status = put(call, copy, kiln_arg_list(args, 1), ARG(2), kiln_arg_bool(args, 3));

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "runtime/kernels/factory/factory.h"
 #include "runtime/kernels/pointwise/iter.h"
 #include "runtime/kernels/shape/view.h"
+#include "runtime/strides.h"
 
 /* -- Of dense tensors: rows of neighbours -- */
 
@@ -205,7 +207,10 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
   KILN_TRY(kiln_wrap_dim(kiln_arg_int(args, 1), rank, &dim));
   KILN_TRY(check_slices(args, dim, what));
   if (!to) {
-    KILN_TRY(kiln_call_tensor(call, kiln_tensor_dtype(self), rank, kiln_tensor_sizes(self), &to));
+    const kiln_dtype dtype = kiln_tensor_dtype(self);
+    KILN_TRY(what == SLICE_FILL
+                 ? kiln__empty_like(call, self, dtype, KILN_FORMAT_PRESERVE, &to)
+                 : kiln_call_tensor(call, dtype, rank, kiln_tensor_sizes(self), &to));
     kiln__give(out, to);
   }
   KILN_TRY(kiln_pw_copy(call, to, self));

@@ -45,7 +45,8 @@ KILN_COMPOSITE(put) {
   if (r->status) return NULL;
   const kiln_ivalue list = kiln__composite_tensors(r, 1, &index);
   flat = KILN_STEP(r, index_put, T(flat), list, T(src), args[3]);
-  return kiln__composite_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF));
+  flat = kiln__composite_reshape(r, flat, kiln_tensor_rank(SELF), kiln_tensor_sizes(SELF));
+  return kiln__composite_lay_like(r, flat, kiln_tensor_dtype(SELF), SELF);
 }
 /* `to` and the mask, of its sizes, are contiguous. */
 static void scatter_masked(kiln__composite *r, kiln_tensor *to, kiln_tensor *mask,

@@ -33,8 +33,8 @@ static kiln_tensor *qr(kiln__composite *r, const char *name, kiln_tensor *t, boo
     if (!only_r) kiln__la_make_q(a, b.m, b.n, tau, k, q + i * b.m * columns, columns);
     for (int64_t e = 0; e < columns * b.n; e++) to[e] = e / b.n <= e % b.n ? a[e] : (z){0, 0};
   }
-  kiln__composite_give(r, &outs[1], kiln__la_result(r, r_tensor, b.dtype));
-  return kiln__la_result(r, q_tensor, b.dtype);
+  kiln__composite_give(r, &outs[1], kiln__la_columns(r, r_tensor, b.dtype));
+  return kiln__la_columns(r, q_tensor, b.dtype);
 }
 KILN_COMPOSITE(qr) { return qr(r, "torch.linalg.qr", SELF, !kiln_arg_bool(args, 1), false, outs); }
 KILN_COMPOSITE(linalg_qr) {
@@ -58,7 +58,7 @@ KILN_COMPOSITE(geqrf) {
     kiln__la_qr(b.data + i * b.m * b.n, b.m, b.n, tau + i * k);
   }
   kiln__composite_give(r, &outs[1], kiln__la_result(r, taus, b.dtype));
-  return kiln__la_result(r, b.tensor, b.dtype);
+  return kiln__la_columns(r, b.tensor, b.dtype);
 }
 /* Reflectors [.., m, n] and their factors [.., k], both read; false after a failure. */
 static bool read_reflectors(kiln__composite *r, const char *name, kiln_tensor *t, kiln_tensor *tau,
@@ -97,7 +97,7 @@ KILN_COMPOSITE(linalg_householder_product) {
   kiln__la_batch b;
   kiln_tensor *out;
   if (!make_qs(r, "torch.linalg.householder_product", args, false, &b, &out)) return NULL;
-  return kiln__la_result(r, out, b.dtype);
+  return kiln__la_columns(r, out, b.dtype);
 }
 /* reflectors, tau, other, left, transpose */
 KILN_COMPOSITE(ormqr) {
@@ -106,8 +106,9 @@ KILN_COMPOSITE(ormqr) {
   if (!make_qs(r, "torch.ormqr", args, true, &b, &out)) return NULL;
   kiln_tensor *full = kiln__la_result(r, out, b.dtype);
   if (kiln_arg_bool(args, 4)) full = kiln__la_adjoint(r, full);
-  return kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
+  full = kiln_arg_bool(args, 3) ? KILN_STEP(r, matmul, T(full), args[2])
                                 : KILN_STEP(r, matmul, args[2], T(full));
+  return kiln__la_columns(r, full, b.dtype);
 }
 
 /* -- LU -- */
@@ -149,7 +150,7 @@ static kiln_tensor *give_lu(kiln__composite *r, const char *name, kiln_tensor *t
   if (check) check_info(r, name, &f);
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, f.pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, f.info, KILN_DTYPE_I32));
-  return kiln__la_result(r, f.b.tensor, f.b.dtype);
+  return kiln__la_columns(r, f.b.tensor, f.b.dtype);
 }
 KILN_COMPOSITE(linalg_lu_factor) {
   return give_lu(r, "torch.linalg.lu_factor", SELF, kiln_arg_bool(args, 1), true, false, outs);
@@ -255,7 +256,7 @@ static kiln_tensor *solve_from(kiln__composite *r, const char *name, kiln_tensor
     kiln__la_substitute(turned, n, x, right.n, true, true);
     for (int64_t j = n - 1; j >= 0; j--) kiln__la_swap_rows(x, right.n, j, pivot[j]);
   }
-  return kiln__la_result(r, right.tensor, right.dtype);
+  return kiln__la_columns(r, right.tensor, right.dtype);
 }
 /* LU, pivots, B, left, adjoint */
 KILN_COMPOSITE(linalg_lu_solve) {
@@ -299,13 +300,17 @@ static kiln_tensor *cholesky(kiln__composite *r, const char *name, kiln_tensor *
                 "positive-definite (the leading minor of order %lld is not positive-definite).",
                 name, which_of(&b, i).text, (long long)info[i]);
   }
-  t = kiln__la_result(r, b.tensor, b.dtype);
+  t = upper ? kiln__la_adjoint(r, b.tensor) : b.tensor;
   if (info_out) kiln__composite_give(r, info_out, kiln__composite_to(r, infos, KILN_DTYPE_I32));
-  return upper ? kiln__composite_copy(r, kiln__la_adjoint(r, t)) : t;
+  return kiln__la_columns(r, t, b.dtype);
 }
 /* self, upper */
 KILN_COMPOSITE(linalg_cholesky) {
   return cholesky(r, "linalg.cholesky", SELF, kiln_arg_bool(args, 1), true, NULL);
+}
+KILN_COMPOSITE(cholesky) {
+  kiln_tensor *t = cholesky(r, "cholesky", SELF, kiln_arg_bool(args, 1), true, NULL);
+  return t && t->numel == 0 ? kiln__composite_copy(r, t) : t; /* row-major */
 }
 /* self, upper, check_errors -> L, info */
 KILN_COMPOSITE(linalg_cholesky_ex) {
@@ -368,7 +373,10 @@ static kiln_tensor *solve_side(kiln__composite *r, const char *name, const kiln_
   if (vector) b = KILN_STEP(r, unsqueeze, T(b), I(-1));
   if (!left) a = kiln__la_turned(r, a), b = kiln__la_turned(r, b);
   kiln_tensor *x = solve(r, name, a, b, false, check, info_out);
-  if (vector) x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
+  if (vector) { /* PyTorch takes the vectors for columns of one matrix */
+    x = KILN_STEP(r, squeeze_dim, T(x), I(-1));
+    return kiln__la_columns(r, x, kiln__composite_dtype(x));
+  }
   return left ? x : kiln__la_turned(r, x);
 }
 KILN_COMPOSITE(linalg_solve) { return solve_side(r, "linalg.solve", args, true, NULL); }
@@ -395,8 +403,11 @@ KILN_COMPOSITE(cholesky_inverse) {
 /* self (b), A, upper, transpose, unitriangular -> solution, A's copy */
 KILN_COMPOSITE(triangular_solve) {
   const bool turn = kiln_arg_bool(args, 3), upper = kiln_arg_bool(args, 2);
-  kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1);
-  kiln__composite_give(r, &outs[1], KILN_STEP(r, clone, args[1], NONE));
+  kiln_tensor *a = turn ? kiln__la_turned(r, ARG(1)) : ARG(1), *copied = ARG(1), *b = SELF;
+  kiln__la_share(r, &copied, &b);
+  kiln_tensor *columns = kiln__la_columns(r, copied, kiln__composite_dtype(copied));
+  if (columns == copied) columns = KILN_STEP(r, clone, T(columns), NONE);
+  kiln__composite_give(r, &outs[1], columns);
   return kiln__la_solve_triangular(r, "triangular_solve", a, SELF, upper != turn,
                                    kiln_arg_bool(args, 4));
 }

@@ -137,7 +137,7 @@ static kiln_tensor *give_factors(kiln__composite *r, const char *name, const kil
                 "singular: D[%lld,%lld] is zero",
                 name, (long long)info[i], (long long)info[i]);
   }
-  kiln__composite_give(r, &outs[0], kiln__la_result(r, b.tensor, b.dtype));
+  kiln__composite_give(r, &outs[0], kiln__la_columns(r, b.tensor, b.dtype));
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, pivots, KILN_DTYPE_I32));
   if (with_info) kiln__composite_give(r, &outs[2], kiln__composite_to(r, infos, KILN_DTYPE_I32));
   return NULL;
@@ -224,5 +224,5 @@ KILN_COMPOSITE(linalg_ldl_solve) {
     if (!check_pivots(r, pivot + i * left.n, left.n)) return NULL;
     solve(&f, pivot + i * left.n, right.data + i * left.n * right.n, right.n);
   }
-  return kiln__la_result(r, right.tensor, right.dtype);
+  return kiln__la_columns(r, right.tensor, right.dtype);
 }

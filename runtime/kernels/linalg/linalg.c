@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/strides.h"
+
 /* -- Batches -- */
 
 bool kiln__la_check(kiln__composite *r, const char *name, const kiln_tensor *t) {
@@ -54,6 +56,13 @@ kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtyp
     t = kiln__composite_copy(r, KILN_STEP(r, real, T(t))); /* not a view of every other number */
   }
   return kiln__composite_to(r, t, dtype);
+}
+kiln_tensor *kiln__la_columns(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype) {
+  int64_t strides[KILN_MAX_RANK];
+  if (kiln__is_complex(t) && !kiln_dtype_is_complex(dtype)) t = KILN_STEP(r, real, T(t));
+  if (r->status || !t) return NULL;
+  kiln_strides_columns(kiln_tensor_rank(t), kiln_tensor_sizes(t), strides);
+  return KILN_OWN(r, kiln__lay(r->call, t, dtype, strides, &own_tensor));
 }
 int64_t *kiln__la_pivots(kiln__composite *r, int64_t n) {
   kiln_tensor *t;
@@ -160,7 +169,7 @@ kiln_tensor *kiln__la_solve_triangular(kiln__composite *r, const char *name, kil
     kiln__la_substitute(left.data + i * left.n * left.n, left.n, right.data + i * right.m * right.n,
                         right.n, upper, unit);
   }
-  return kiln__la_result(r, right.tensor, right.dtype);
+  return kiln__la_columns(r, right.tensor, right.dtype);
 }
 /* self, B, upper, left, unitriangular */
 KILN_COMPOSITE(linalg_solve_triangular) {
@@ -175,7 +184,7 @@ KILN_COMPOSITE(linalg_solve_triangular) {
   }
   kiln_tensor *x = kiln__la_solve_triangular(r, "linalg.solve_triangular", a, b, upper == left,
                                              kiln_arg_bool(args, 4));
-  return left ? x : kiln__la_turned(r, x);
+  return left ? x : kiln__la_columns(r, kiln__la_turned(r, x), kiln__composite_dtype(x));
 }
 
 /* -- Powers -- */

@@ -119,6 +119,8 @@ void *kiln__la_new(kiln__composite *r, const kiln__la_batch *b, kiln_dtype dtype
                    int64_t n, kiln_tensor **out);
 /* As the operator's dtype. */
 kiln_tensor *kiln__la_result(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);
+/* The same, column by column, as LAPACK gives it. */
+kiln_tensor *kiln__la_columns(kiln__composite *r, kiln_tensor *t, kiln_dtype dtype);
 /* Memory for the pivots of a matrix. */
 int64_t *kiln__la_pivots(kiln__composite *r, int64_t n);
 /* Both to the batch sizes that they broadcast to. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/kernels/linalg/linalg.h"
+#include "runtime/strides.h"
 
 /* -- Singular values -- */
 
@@ -36,8 +37,8 @@ KILN_COMPOSITE(linalg_svd) {
   parts p;
   if (!svd(r, "linalg.svd", SELF, kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
-  kiln__composite_give(r, &outs[2], kiln__la_result(r, p.vh, p.dtype));
-  return kiln__la_result(r, p.u, p.dtype);
+  kiln__composite_give(r, &outs[2], kiln__la_columns(r, p.vh, p.dtype));
+  return kiln__la_columns(r, p.u, p.dtype);
 }
 static kiln_tensor *zeros_of(kiln__composite *r, const kiln_tensor *t, int64_t side) {
   int64_t sizes[KILN_MAX_RANK];
@@ -54,9 +55,10 @@ KILN_COMPOSITE(svd) {
   if (!svd(r, "linalg.svd", SELF, vectors && !kiln_arg_bool(args, 1), &p)) return NULL;
   kiln__composite_give(r, &outs[1], kiln__composite_to(r, p.s, kiln_dtype_real(p.dtype)));
   kiln__composite_give(r, &outs[2],
-                       vectors ? kiln__la_result(r, kiln__la_adjoint(r, p.vh), p.dtype)
-                               : zeros_of(r, SELF, kiln__composite_size(SELF, -1)));
-  return vectors ? kiln__la_result(r, p.u, p.dtype)
+                       vectors
+                           ? kiln__la_result(r, kiln__la_adjoint(r, p.vh), p.dtype)
+                           : kiln__la_turned(r, zeros_of(r, SELF, kiln__composite_size(SELF, -1))));
+  return vectors ? kiln__la_columns(r, p.u, p.dtype)
                  : zeros_of(r, SELF, kiln__composite_size(SELF, -2));
 }
 
@@ -102,7 +104,7 @@ static kiln_tensor *give_eigh(kiln__composite *r, const char *name, kiln_tensor 
   kiln_tensor *w, *v = NULL;
   kiln_dtype dtype;
   if (!eigh(r, name, t, upper, &w, with_vectors ? &v : NULL, &dtype)) return NULL;
-  if (v) kiln__composite_give(r, &outs[1], kiln__la_result(r, v, dtype));
+  if (v) kiln__composite_give(r, &outs[1], kiln__la_columns(r, v, dtype));
   return kiln__composite_to(r, w, kiln_dtype_real(dtype));
 }
 KILN_COMPOSITE(linalg_eigh) {
@@ -117,9 +119,11 @@ KILN_COMPOSITE(linalg_eigvalsh) {
 }
 /* self, eigenvectors, upper */
 KILN_COMPOSITE(symeig) {
-  const bool vectors = kiln_arg_bool(args, 1);
+  const bool none = SELF->numel == 0, vectors = kiln_arg_bool(args, 1) && !none;
+  const kiln_dtype dtype = kiln_tensor_dtype(SELF);
   if (!vectors) {
-    kiln__composite_give(r, &outs[1], kiln__composite_empty(r, kiln_tensor_dtype(SELF)));
+    kiln__composite_give(r, &outs[1],
+                         none ? kiln__composite_copy(r, SELF) : kiln__composite_empty(r, dtype));
   }
   return give_eigh(r, "symeig", SELF, kiln_arg_bool(args, 2), vectors, outs);
 }
@@ -150,7 +154,7 @@ static kiln_tensor *eig(kiln__composite *r, const char *name, kiln_tensor *t, bo
   }
   const kiln_dtype dtype = single ? KILN_DTYPE_C64 : KILN_DTYPE_C128;
   kiln__composite_give(r, &outs[0], kiln__la_result(r, values, dtype));
-  if (v) kiln__composite_give(r, &outs[1], kiln__la_result(r, vectors, dtype));
+  if (v) kiln__composite_give(r, &outs[1], kiln__la_columns(r, vectors, dtype));
   return NULL;
 }
 KILN_COMPOSITE(linalg_eig) { return eig(r, "linalg.eig", SELF, true, outs); }
@@ -356,7 +360,7 @@ KILN_COMPOSITE(linalg_lstsq) {
         kiln__composite_to(r, KILN_STEP(r, sum_dim, T(gap), INTS(-2), B(false), NONE), real);
     if (vector) residuals = KILN_STEP(r, squeeze_dim, T(residuals), I(-1));
   }
-  x = kiln__la_result(r, x, dtype);
+  x = kiln__la_columns(r, x, dtype);
   kiln__composite_give(r, &outs[0], vector ? KILN_STEP(r, squeeze_dim, T(x), I(-1)) : x);
   kiln__composite_give(r, &outs[1], residuals);
   kiln__composite_give(r, &outs[2], gels ? kiln__composite_empty(r, KILN_DTYPE_I64) : ranks);
@@ -427,6 +431,25 @@ static void exponential(z *a, int64_t n, z *room) {
     memcpy(a, next, sizeof *a * (size_t)(n * n));
   }
 }
+/* Its strides, of a t whose batches are a view: PyTorch's result is like that view. */
+static void strides_of_exponential(const kiln_tensor *t, int64_t *out_strides) {
+  const kiln_strided own = kiln_tensor_strided(t);
+  int64_t seen[3], laid[3], sizes[3] = {1, 0, 0};
+  for (int d = 0; d < own.rank; d++) {
+    if (d < own.rank - 2)
+      sizes[0] *= own.sizes[d];
+    else
+      sizes[d - own.rank + 3] = own.sizes[d];
+  }
+  const kiln_strided view = {3, sizes, seen}, like = {3, sizes, laid};
+  if (!kiln_strides_view(&own, 3, sizes, seen)) {
+    kiln_strides_contiguous(own.rank, own.sizes, out_strides);
+    return;
+  }
+  kiln_strides_like(&view, laid);
+  if (!kiln_strides_view(&like, own.rank, own.sizes, out_strides))
+    kiln_strides_contiguous(own.rank, own.sizes, out_strides);
+}
 KILN_COMPOSITE(linalg_matrix_exp) {
   kiln__la_batch b;
   kiln_tensor *scratch;
@@ -438,5 +461,9 @@ KILN_COMPOSITE(linalg_matrix_exp) {
   z *room = kiln__composite_new(r, KILN_DTYPE_C128, 1, &size, &scratch);
   for (int64_t i = 0; room && kiln__la_is_left(i, b.count); i++)
     exponential(b.data + i * b.n * b.n, b.n, room);
-  return kiln__la_result(r, b.tensor, low);
+  kiln_tensor *result = kiln__la_result(r, b.tensor, low);
+  int64_t strides[KILN_MAX_RANK];
+  if (r->status) return NULL;
+  strides_of_exponential(SELF, strides);
+  return KILN_OWN(r, kiln__lay(r->call, result, low, strides, &own_tensor));
 }

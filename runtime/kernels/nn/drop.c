@@ -186,6 +186,7 @@ static kiln_tensor *rrelu(kiln__composite *r, kiln_tensor *t, kiln_tensor *noise
     slope = kiln__composite_to(r, draw_slopes(r, t, g, lower, upper), wide);
     if (noise) KILN_STEP(r, copy_, T(noise), T(slope), B(false));
   }
+  t = kiln__composite_to(r, t, dtype); /* row-major, as PyTorch's */
   kiln_tensor *scaled =
       kiln__composite_to(r, KILN_STEP(r, mul, T(kiln__composite_to(r, t, wide)), T(slope)), dtype);
   return KILN_STEP(r, where, T(KILN_STEP(r, le, T(t), I(0))), T(scaled), T(t));

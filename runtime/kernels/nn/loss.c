@@ -11,9 +11,23 @@
 
 enum { REDUCTION_NONE = 0, REDUCTION_MEAN = 1, REDUCTION_SUM = 2 };
 
+/* Whose order of memory losses that are not reduced have: a pointwise operator's of these operands,
+ * or empty_like's; neither: row-major. */
+typedef struct layout {
+  int count;
+  kiln_tensor *operands[2], *like;
+} layout;
+
 /* `losses` as they are, or their sum divided by `count`. */
 static kiln_status *give_loss(kiln__nn *nn, kiln_tensor *losses, int64_t reduction, double count,
-                              kiln_dtype dtype, kiln_ivalue *out) {
+                              const layout *lies, kiln_dtype dtype, kiln_ivalue *out) {
+  if (reduction == REDUCTION_NONE && !kiln__dest(out) && (lies->count || lies->like)) {
+    kiln_tensor *laid;
+    KILN_TRY(lies->like ? kiln__lay_like(nn->call, losses, dtype, lies->like, &laid)
+                        : kiln__lay_pointwise(nn->call, losses, dtype, lies->count, lies->operands,
+                                              &laid));
+    return kiln__give(out, laid);
+  }
   if (reduction == REDUCTION_NONE) return kiln__nn_give(nn, losses, dtype, out);
   double sum = kiln__nn_reduce(nn, KILN_REDUCE_SUM, kiln_tensor_data(losses), losses->numel, 0);
   kiln_tensor *result;
@@ -36,8 +50,10 @@ static kiln_status *expand_dense(kiln__nn *nn, kiln_tensor *t, int rank, const i
   KILN_TRY(kiln__nn_keep(nn, wide));
   return kiln__nn_dense(nn, wide, out);
 }
+/* `like_self`: losses of self's sizes lie as empty_like(self). */
 static kiln_status *pair_loss(kiln__nn *nn, const kiln_ivalue *args, loss_fn fn, double param,
-                              kiln_tensor *weight, int64_t reduction, kiln_ivalue *out) {
+                              kiln_tensor *weight, bool like_self, int64_t reduction,
+                              kiln_ivalue *out) {
   kiln_tensor *a = SELF, *b = ARG(1), *losses;
   int64_t sizes[KILN_MAX_RANK];
   int rank;
@@ -58,7 +74,9 @@ static kiln_status *pair_loss(kiln__nn *nn, const kiln_ivalue *args, loss_fn fn,
     const double loss = fn(kiln__nn_get(nn, x, i), kiln__nn_get(nn, y, i), param);
     kiln__nn_set(nn, data, i, w ? loss * kiln__nn_get(nn, w, i) : loss);
   }
-  return give_loss(nn, losses, reduction, (double)losses->numel, dtype, out);
+  layout lies = {.count = like_self ? 0 : 2, .operands = {a, b}};
+  if (like_self && kiln_tensor_same_sizes(a, losses)) lies.like = a;
+  return give_loss(nn, losses, reduction, (double)losses->numel, &lies, dtype, out);
 }
 
 static double squared(double x, double y, KILN_UNUSED double p) { return (x - y) * (x - y); }
@@ -77,27 +95,27 @@ static double cross_entropy(double x, double y, KILN_UNUSED double p) {
   return (y - 1) * (log_rest < -100 ? -100 : log_rest) - y * (log_x < -100 ? -100 : log_x);
 }
 KILN_NN_KERNEL(mse_loss) {
-  return pair_loss(nn, args, squared, 0, NULL, kiln_arg_int(args, 2), outs);
+  return pair_loss(nn, args, squared, 0, NULL, false, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(l1_loss) {
   if (kiln__is_complex(SELF) || kiln__is_complex(ARG(1))) {
     return KILN_BODY_OF(complex_l1_loss)(nn->call, args, outs);
   }
-  return pair_loss(nn, args, absolute, 0, NULL, kiln_arg_int(args, 2), outs);
+  return pair_loss(nn, args, absolute, 0, NULL, false, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(smooth_l1_loss) {
   const double beta = kiln_arg_float(args, 3);
   if (!(beta >= 0)) {
     return KILN_OP_FAIL("smooth_l1_loss does not support negative values for beta.");
   }
-  return pair_loss(nn, args, smooth_l1, beta, NULL, kiln_arg_int(args, 2), outs);
+  return pair_loss(nn, args, smooth_l1, beta, NULL, false, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(huber_loss) {
   const double delta = kiln_arg_float(args, 3);
   if (!(delta > 0)) {
     return KILN_OP_FAIL("huber_loss does not support non-positive values for delta.");
   }
-  return pair_loss(nn, args, huber, delta, NULL, kiln_arg_int(args, 2), outs);
+  return pair_loss(nn, args, huber, delta, NULL, true, kiln_arg_int(args, 2), outs);
 }
 KILN_NN_KERNEL(binary_cross_entropy) {
   kiln_tensor *t = SELF;
@@ -111,8 +129,8 @@ KILN_NN_KERNEL(binary_cross_entropy) {
       return KILN_OP_FAIL("all elements of input should be between 0 and 1");
     }
   }
-  return pair_loss(nn, args, cross_entropy, 0, kiln_arg_tensor_opt(args, 2), kiln_arg_int(args, 3),
-                   outs);
+  return pair_loss(nn, args, cross_entropy, 0, kiln_arg_tensor_opt(args, 2), true,
+                   kiln_arg_int(args, 3), outs);
 }
 /* (1 - y) x + (1 + (pos - 1) y) log(1 + e^-x), stable for both signs of x. */
 KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
@@ -136,7 +154,9 @@ KILN_NN_KERNEL(binary_cross_entropy_with_logits) {
     const double loss = (1 - yi) * xi + factor * soft;
     kiln__nn_set(nn, data, i, w ? loss * kiln__nn_get(nn, w, i) : loss);
   }
-  return give_loss(nn, losses, kiln_arg_int(args, 4), (double)a->numel, kiln_tensor_dtype(a), outs);
+  const layout lies = {.count = 2, .operands = {NULL, ARG(1)}}; /* as 1 - target */
+  return give_loss(nn, losses, kiln_arg_int(args, 4), (double)a->numel, &lies, kiln_tensor_dtype(a),
+                   outs);
 }
 
 /* -- Of classes -- */
@@ -245,7 +265,8 @@ static kiln_status *nll_loss(kiln__nn *nn, const kiln_ivalue *args, classes *c, 
   KILN_TRY(begin_classes(nn, c, log_p, kiln_arg_tensor_opt(args, 2)));
   KILN_TRY(read_target(nn, c, log_p, ARG(1)));
   KILN_TRY(index_losses(nn, c));
-  return give_loss(nn, c->losses, c->reduction, c->total_weight, kiln_tensor_dtype(log_p), out);
+  return give_loss(nn, c->losses, c->reduction, c->total_weight, &(layout){0},
+                   kiln_tensor_dtype(log_p), out);
 }
 KILN_NN_KERNEL(nll_loss) {
   classes c;
@@ -306,5 +327,6 @@ KILN_NN_KERNEL(cross_entropy_loss) {
     KILN_TRY(read_target(nn, &c, log_p, target));
     KILN_TRY(index_losses(nn, &c));
   }
-  return give_loss(nn, c.losses, c.reduction, c.total_weight, kiln_tensor_dtype(input), outs);
+  return give_loss(nn, c.losses, c.reduction, c.total_weight, &(layout){0},
+                   kiln_tensor_dtype(input), outs);
 }

@@ -31,6 +31,10 @@ KILN_COMPOSITE(hinge_embedding_loss) {
 KILN_COMPOSITE(soft_margin_loss) {
   kiln_tensor *t = KILN_STEP(r, mul, T(KILN_STEP(r, neg, T(ARG(1)))), T(SELF));
   t = KILN_STEP(r, log1p, T(KILN_STEP(r, exp, T(t))));
+  if (t && kiln_arg_int(args, 2) == 0 && kiln_tensor_same_sizes(t, SELF)) { /* as -self lies */
+    kiln_tensor *const operands[] = {SELF};
+    t = kiln__composite_lay_pointwise(r, t, kiln_tensor_dtype(t), 1, operands);
+  }
   return kiln__composite_reduced(r, t, kiln_arg_int(args, 2));
 }
 KILN_COMPOSITE(poisson_nll_loss) {

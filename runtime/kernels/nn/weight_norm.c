@@ -29,9 +29,12 @@ KILN_COMPOSITE(norm_except_dim) {
 }
 /* v, g, dim -> w, norms */
 KILN_COMPOSITE(_weight_norm_interface) {
+  kiln_tensor *v = kiln__composite_to(r, SELF, kiln_tensor_dtype(SELF));
   kiln_tensor *norms = norm_except(r, SELF, 2, kiln_arg_int(args, 2));
   kiln_tensor *scale = KILN_STEP(r, div, args[1], T(norms));
-  kiln__composite_give(r, &outs[0], KILN_STEP(r, mul, args[0], T(scale)));
+  kiln__composite_give(r, &outs[0], KILN_STEP(r, mul, T(v), T(scale)));
+  if (norms && kiln_tensor_same_sizes(norms, ARG(1)))
+    norms = kiln__composite_lay_like(r, norms, kiln_tensor_dtype(norms), ARG(1));
   kiln__composite_give(r, &outs[1], norms);
   return NULL;
 }
@@ -40,9 +43,10 @@ KILN_COMPOSITE(_weight_norm_interface) {
 
 /* v, g, dim: v * (g / |v|) with the norm over all dimensions but one */
 KILN_COMPOSITE(_weight_norm) {
+  kiln_tensor *v = kiln__composite_to(r, SELF, kiln_tensor_dtype(SELF));
+  kiln_tensor *g = kiln__composite_to(r, ARG(1), kiln_tensor_dtype(ARG(1)));
   kiln_tensor *norm = norm_except(r, SELF, 2, kiln_arg_int(args, 2));
-  kiln_tensor *scale = KILN_STEP(r, div, T(ARG(1)), T(norm));
-  return KILN_STEP(r, mul, T(SELF), T(scale));
+  return KILN_STEP(r, mul, T(v), T(KILN_STEP(r, div, T(g), T(norm))));
 }
 
 /* -- Distances -- */
@@ -59,5 +63,11 @@ KILN_COMPOSITE(renorm) {
   kiln_tensor *scale = KILN_STEP(r, add, T(norm), F(1e-7), I(1));
   scale = KILN_STEP(r, mul, T(KILN_STEP(r, reciprocal, T(scale))), args[3]);
   scale = KILN_STEP(r, where, T(over), T(scale), F(1));
-  return KILN_STEP(r, mul, T(SELF), T(scale));
+  kiln_tensor *rows =
+      kiln__composite_to(r, SELF, kiln_tensor_dtype(SELF)); /* and the result, too */
+  kiln_tensor *result = KILN_STEP(r, mul, T(rows), T(scale));
+  int64_t strides[KILN_MAX_RANK];
+  if (!result) return NULL;
+  kiln_strides_contiguous(rank, kiln_tensor_sizes(SELF), strides);
+  return KILN_OWN(r, kiln__lay(r->call, result, kiln_tensor_dtype(result), strides, &own_tensor));
 }

@@ -92,6 +92,12 @@ KILN_KERNEL(conj) {
                 .in = {{.tensor = t}}};
   return kiln_pw_run(call, &pw, outs);
 }
+KILN_COMPOSITE(_conj_physical) { /* never the tensor itself */
+  kiln_tensor *const t = SELF;
+  if (kiln__is_complex(t)) return KILN_STEP(r, conj, T(t));
+  return kiln__composite_lay_pointwise(r, KILN_STEP(r, clone, T(t), NONE), kiln_tensor_dtype(t), 1,
+                                       &t);
+}
 KILN_COMPOSITE(matrix_H) {
   const int rank = kiln_tensor_rank(SELF);
   if (rank == 1) {
@@ -121,18 +127,17 @@ static kiln_tensor *join(kiln__composite *r, const kiln_ivalue *args, bool polar
     }
     (void)kiln__composite_put(r, half, value);
   }
-  return result;
+  return kiln__composite_lay_pointwise(r, result, dtype, 2, in);
 }
 KILN_COMPOSITE(complex) { return join(r, args, false); }
 KILN_COMPOSITE(polar) { return join(r, args, true); }
 KILN_KERNEL(angle) {
   kiln_pw pw = {.functor = KILN_PW_angle, .in_count = 1, .in = {{.tensor = SELF}}};
   pw.common = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
-  return kiln_pw_run(call, &pw, outs);
+  return kiln__is_complex(SELF) ? kiln_pw_run_rows(call, &pw, outs) : kiln_pw_run(call, &pw, outs);
 }
 KILN_COMPOSITE(isreal) {
   kiln_tensor *t = SELF;
   if (kiln__is_complex(t)) return KILN_STEP(r, eq, T(KILN_STEP(r, imag, T(t))), F(0));
-  return KILN_STEP(r, ones, kiln__composite_ints(r, kiln_tensor_rank(t), kiln_tensor_sizes(t)),
-                   I(KILN_DTYPE_BOOL), NONE, NONE, NONE);
+  return KILN_STEP(r, ones_like, T(t), I(KILN_DTYPE_BOOL), NONE, NONE, NONE, NONE);
 }

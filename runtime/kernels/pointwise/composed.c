@@ -16,8 +16,8 @@ KILN_COMPOSITE(float_power) {
   }
   const kiln_dtype dtype = complex ? KILN_DTYPE_C128 : KILN_DTYPE_F64;
   for (int i = 0; i < 2; i++) {
-    both[i] = args[i].tag == KILN_TAG_TENSOR ? T(kiln__composite_to(r, args[i].u.tensor, dtype))
-                                             : args[i];
+    kiln_tensor *t = args[i].tag == KILN_TAG_TENSOR ? args[i].u.tensor : NULL;
+    both[i] = t ? T(kiln__composite_lay_like(r, t, dtype, t)) : args[i];
   }
   return KILN_STEP(r, pow, both[0], both[1]);
 }
@@ -53,7 +53,9 @@ KILN_COMPOSITE(special_xlog1py) {
   kiln_tensor *product = KILN_STEP(r, mul, T(x), T(log)), *zero = KILN_STEP(r, eq, T(x), I(0));
   zero = KILN_STEP(r, logical_and, T(zero),
                    T(KILN_STEP(r, logical_not, T(KILN_STEP(r, isnan, T(y))))));
-  return where_number(r, zero, 0, product);
+  product = where_number(r, zero, 0, product);
+  kiln_tensor *const operands[] = {kiln_arg_tensor_opt(args, 0), kiln_arg_tensor_opt(args, 1)};
+  return kiln__composite_lay_pointwise(r, product, kiln__composite_dtype(product), 2, operands);
 }
 /* -x log x, 0 at 0, -inf below */
 KILN_COMPOSITE(special_entr) {
@@ -70,7 +72,8 @@ KILN_COMPOSITE(special_ndtr) {
 KILN_COMPOSITE(mvlgamma) {
   const int64_t p = kiln_arg_int(args, 1);
   if (p < 1 || p > 1 << 20) return FAIL(r, "p has to be greater than or equal to 1");
-  kiln_tensor *x = kiln__composite_as_float(r, SELF), *sum = NULL;
+  const kiln_dtype dtype = kiln_dtype_to_float(kiln_tensor_dtype(SELF));
+  kiln_tensor *x = kiln__composite_to(r, SELF, dtype), *sum = NULL; /* row-major, as PyTorch's */
   for (int64_t k = 0; k < p && !r->status; k++) {
     kiln_tensor *t = KILN_STEP(r, lgamma, T(KILN_STEP(r, sub, T(x), F((double)k / 2), I(1))));
     sum = sum ? KILN_STEP(r, add, T(sum), T(t), I(1)) : t;
@@ -82,8 +85,9 @@ KILN_COMPOSITE(mvlgamma) {
 
 /* self -> output, buffer exp(-|x|) */
 KILN_COMPOSITE(log_sigmoid_forward) {
-  kiln_tensor *size = KILN_STEP(r, abs, args[0]);
-  kiln__composite_give(r, &outs[0], KILN_STEP(r, log_sigmoid, args[0]));
+  kiln_tensor *x = kiln__composite_to(r, SELF, kiln_tensor_dtype(SELF));
+  kiln_tensor *size = KILN_STEP(r, abs, T(x));
+  kiln__composite_give(r, &outs[0], KILN_STEP(r, log_sigmoid, T(x)));
   kiln__composite_give(r, &outs[1], KILN_STEP(r, exp, T(KILN_STEP(r, neg, T(size)))));
   return NULL;
 }

@@ -98,6 +98,22 @@ static inline bool same_shape(const kiln_tensor *a, const kiln_tensor *b) {
   return true;
 }
 
+/* PyTorch makes tensors of no dimensions of numbers, so that the operands are not of one shape; but
+ * an exponent and a weight are no operands there. */
+static inline bool takes_numbers(const kiln_pw *pw) {
+  return pw->functor != KILN_PW_pow && pw->functor != KILN_PW_lerp;
+}
+/* Contiguous, and dimensions of one element have the strides of a row-major tensor, too. */
+static inline bool has_rows(const kiln_tensor *t) {
+  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
+  int64_t expect = 1;
+  for (int i = kiln_tensor_rank(t) - 1; i >= 0; i--) {
+    if (strides[i] != expect) return false;
+    expect *= sizes[i];
+  }
+  return expect != 0; /* without elements the order tells */
+}
+
 /* One contiguous run over all elements; false: not such a case. */
 static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kiln_pw_loop loop,
                              kiln_ctype ctype, kiln_dtype result, kiln_status **status) {
@@ -106,12 +122,14 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
   int64_t strides[MAX_OPERANDS];
   char *data[MAX_OPERANDS];
   double slots[KILN_PW_MAX_IN][2];
+  bool numbers = false;
   for (int i = 0; i < pw->in_count; i++) {
     kiln_tensor *t = pw->in[i].tensor;
     if (!t) {
       kiln__number_store(pw->in[i].number, pw->common, slots[i]);
       data[i + 1] = (char *)slots[i];
       strides[i + 1] = 0;
+      numbers = true;
       continue;
     }
     if (kiln_tensor_dtype(t) != pw->common || !kiln_tensor_is_contiguous(t)) return false;
@@ -132,6 +150,7 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
     *status = kiln_tensor_writable_data(dest, &to);
     if (*status) return true;
   } else {
+    if (numbers && !has_rows(model) && takes_numbers(pw)) return false;
     *status =
         kiln_call_tensor(call, result, kiln_tensor_rank(model), kiln_tensor_sizes(model), &dest);
     if (*status) return true;
@@ -303,7 +322,10 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
     int64_t strides[KILN_MAX_RANK], plain[KILN_MAX_RANK];
     int count = 0;
     for (int i = 0; i < s->pw->in_count; i++) {
-      if (s->pw->in[i].tensor) operands[count++] = kiln_tensor_strided(s->pw->in[i].tensor);
+      if (s->pw->in[i].tensor)
+        operands[count++] = kiln_tensor_strided(s->pw->in[i].tensor);
+      else if (takes_numbers(s->pw))
+        operands[count++] = (kiln_strided){0, NULL, NULL};
     }
     kiln_strides_pointwise(s->rank, s->sizes, operands, count, strides);
     kiln_strides_contiguous(s->rank, s->sizes, plain);
@@ -568,6 +590,17 @@ kiln_status *kiln_pw_run(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) {
     if (run_plain(call, pw, out, loop, ctype, result, &status)) return status;
   }
   return run_general(call, pw, out, loop, ctype, result);
+}
+
+kiln_status *kiln_pw_run_rows(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) {
+  const kiln_tensor *t = pw->in[pw->in[0].tensor ? 0 : 1].tensor;
+  if (!kiln__dest(out) && kiln_ctype_of(pw->common) != KILN_CTYPE_NONE) {
+    kiln_tensor *result;
+    KILN_TRY(kiln_call_tensor(call, result_dtype(pw), kiln_tensor_rank(t), kiln_tensor_sizes(t),
+                              &result));
+    kiln__give(out, result);
+  }
+  return kiln_pw_run(call, pw, out);
 }
 
 /* -- Copies -- */

@@ -36,6 +36,9 @@ kiln_status *kiln_pw_param(kiln_pw *pw, int index, kiln_number number) KILN_MUST
 
 /* Runs it; *out holds the destination or gets the result. */
 kiln_status *kiln_pw_run(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) KILN_MUST_USE;
+/* The same; a new result is row-major, whatever its operands, of which one is a tensor of its
+ * sizes, are. */
+kiln_status *kiln_pw_run_rows(kiln_call *call, kiln_pw *pw, kiln_ivalue *out) KILN_MUST_USE;
 
 /* dst = src with conversion and broadcasting of src to dst's shape. */
 kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) KILN_MUST_USE;

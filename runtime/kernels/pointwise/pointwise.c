@@ -173,6 +173,9 @@ KILN_KERNEL(pow) {
       if (pw.functor != KILN_PW_pow) pw.in_count = 1;
     }
   }
+  /* PyTorch's result of a number's power is row-major */
+  if (!pw.in[0].tensor && !kiln_tensor_is_contiguous(pw.in[1].tensor))
+    return kiln_pw_run_rows(call, &pw, outs);
   return kiln_pw_run(call, &pw, outs);
 }
 KILN_KERNEL(pow_inplace) {
@@ -240,7 +243,7 @@ KILN_KERNEL(ldexp_tensor) {
   power.in[0].number = kiln__number_float(2);
   power.in[1].tensor = ARG(1);
   kiln_ivalue scale = kiln_none();
-  kiln_status *status = kiln_pw_run(call, &power, &scale);
+  kiln_status *status = kiln_pw_run_rows(call, &power, &scale);
   if (!status) {
     pw.common = common;
     pw.in[1].tensor = scale.u.tensor;

@@ -205,7 +205,7 @@ static kiln_tensor *polygamma(kiln__composite *r, kiln_tensor *t, int64_t n) {
             : dtype == KILN_DTYPE_F64 ? trigamma_double(from[i])
                                       : (double)trigamma_float((float)from[i]);
   }
-  return kiln__composite_to(r, out, dtype);
+  return kiln__composite_lay_pointwise(r, out, dtype, 1, &t);
 }
 KILN_COMPOSITE(polygamma) { return polygamma(r, ARG(1), kiln_arg_int(args, 0)); }
 KILN_COMPOSITE(polygamma_) { return polygamma(r, SELF, kiln_arg_int(args, 1)); }
@@ -227,6 +227,6 @@ KILN_COMPOSITE(frexp_Tensor) {
     e[i] = 0;
     m[i] = frexp(from[i], &e[i]);
   }
-  kiln__composite_give(r, &outs[1], exponent);
-  return kiln__composite_to(r, mantissa, dtype);
+  kiln__composite_give(r, &outs[1], kiln__composite_lay_like(r, exponent, KILN_DTYPE_I32, t));
+  return kiln__composite_lay_like(r, mantissa, dtype, t);
 }

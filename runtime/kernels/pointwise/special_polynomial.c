@@ -127,7 +127,7 @@ static kiln_tensor *polynomial(kiln__composite *r, const kiln_ivalue *args, fami
   kiln_status *status = dtype == KILN_DTYPE_F32
                             ? fill_float(r->call, kind, shifted, data[0], data[1], to, out->numel)
                             : fill_double(r->call, kind, shifted, data[0], data[1], to, out->numel);
-  return kiln__composite_ok(r, status) ? out : NULL;
+  return kiln__composite_ok(r, status) ? kiln__composite_lay_like(r, out, dtype, both) : NULL;
 }
 #define POLYNOMIAL(name, kind, shifted) \
   KILN_COMPOSITE(special_##name) { return polynomial(r, args, kind, shifted); }

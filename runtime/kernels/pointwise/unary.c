@@ -90,7 +90,14 @@ SAME(silu, silu)
 SAME(mish, mish)
 SAME(hardsigmoid, hardsigmoid)
 SAME(hardswish, hardswish)
-SAME(log_sigmoid, log_sigmoid)
+/* row-major, as PyTorch's */
+KILN_KERNEL(log_sigmoid) {
+  if (kiln__dest(outs) || kiln_tensor_is_contiguous(SELF))
+    return same(call, KILN_PW_log_sigmoid, args, outs);
+  kiln_pw pw;
+  begin_one(&pw, KILN_PW_log_sigmoid, SELF);
+  return kiln_pw_run_rows(call, &pw, outs);
+}
 SAME(bitwise_not, not)
 SAME(logical_not, logical_not)
 

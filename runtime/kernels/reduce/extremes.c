@@ -320,8 +320,13 @@ static kiln_tensor *sort_along(kiln__composite *r, kiln_tensor *t, int64_t wante
 static kiln_tensor *give_sorted(kiln__composite *r, kiln_tensor *t, int64_t dim, ordering how,
                                 kiln_ivalue *outs) {
   kiln_tensor *places, *values = sort_along(r, t, dim, how, &places);
-  kiln__composite_give(r, &outs[1], places);
-  return kiln__composite_to(r, values, kiln_tensor_dtype(t));
+  const kiln_dtype dtype = kiln_tensor_dtype(t);
+  if (how.select) { /* row-major, whatever t is */
+    kiln__composite_give(r, &outs[1], places);
+    return kiln__composite_to(r, values, dtype);
+  }
+  kiln__composite_give(r, &outs[1], kiln__composite_lay_like(r, places, KILN_DTYPE_I64, t));
+  return kiln__composite_lay_like(r, values, dtype, t);
 }
 /* dim, descending: two arguments from `at` on. */
 static kiln_tensor *sort(kiln__composite *r, const kiln_ivalue *args, int at, bool stable,
@@ -333,7 +338,7 @@ static kiln_tensor *argsort(kiln__composite *r, const kiln_ivalue *args, int at,
   const ordering how = {.count = -1, .descending = kiln_arg_bool(args, at + 1), .stable = stable};
   kiln_tensor *places;
   (void)sort_along(r, SELF, kiln_arg_int(args, at), how, &places);
-  return places;
+  return kiln__composite_lay_like(r, places, KILN_DTYPE_I64, SELF);
 }
 static bool is_stable(kiln_ivalue v) { return v.tag == KILN_TAG_BOOL && v.u.b; }
 KILN_COMPOSITE(sort) { return sort(r, args, 1, false, outs); }

@@ -40,11 +40,11 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     FAIL(r, "quantile() input tensor must be either float or double dtype");
   }
   if (r->status) return NULL;
-  if (q_rank) sizes[out_rank++] = q->numel;
   for (int d = 0; d < rank; d++) {
     const bool gone = flat || d == dim;
     if (!gone || keep) sizes[out_rank++] = gone ? 1 : kiln_tensor_sizes(t)[d];
   }
+  if (q_rank) sizes[out_rank++] = q->numel; /* side by side; they are moved to the front */
   const int64_t n = flat ? t->numel : kiln__composite_size(t, dim), rows = t->numel / n;
   KILN_ASSERT(levels);
   const bool few = levels->numel <= FEW;
@@ -60,8 +60,9 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
   int64_t *order = kiln__composite_new(r, KILN_DTYPE_I64, 1, &n, &places);
   if (r->status) return NULL;
   int64_t left = KILN_BUDGET_ITEMS;
-  for (int64_t e = 0; e < levels->numel * rows && !kiln_budget_spent(&left, n); e++) {
-    const double *row = x + e % rows * n, p = level[e / rows];
+  const int64_t width = levels->numel;
+  for (int64_t e = 0; e < width * rows && !kiln_budget_spent(&left, n); e++) {
+    const double *row = x + e / width * n, p = level[e % width];
     int64_t count = n;
     if (!(p >= 0 && p <= 1)) {
       return FAIL(r,
@@ -91,7 +92,8 @@ static kiln_tensor *quantile(kiln__composite *r, const kiln_ivalue *args, bool s
     else
       to[e] = lower + (upper - lower) * rest;
   }
-  return kiln__composite_to(r, result, dtype);
+  result = kiln__composite_to(r, result, dtype);
+  return q_rank ? KILN_STEP(r, movedim, T(result), I(-1), I(0)) : result;
 }
 KILN_COMPOSITE(quantile) { return quantile(r, args, false); }
 KILN_COMPOSITE(nanquantile) { return quantile(r, args, true); }

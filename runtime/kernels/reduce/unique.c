@@ -121,8 +121,9 @@ static kiln_tensor *unique_slices(kiln__composite *r, kiln_tensor *t, int64_t wa
   if (rank == 0) return unique_flat(r, t, sorted, inverse, counts, outs);
   kiln_tensor *turned = KILN_STEP(r, movedim, T(t), I(dim), I(0));
   if (!find_runs(r, turned, n, sorted, &u)) return NULL;
-  return give_unique(r, &u, KILN_STEP(r, index_select, T(t), I(dim), T(u.firsts)), inverse, counts,
-                     outs);
+  /* slice by slice in memory, as PyTorch's */
+  kiln_tensor *slices = KILN_STEP(r, index_select, T(turned), I(0), T(u.firsts));
+  return give_unique(r, &u, KILN_STEP(r, movedim, T(slices), I(0), I(dim)), inverse, counts, outs);
 }
 /* self, sorted, return_inverse, return_counts: always sorted. */
 KILN_COMPOSITE(_unique2) {

@@ -118,11 +118,11 @@ KILN_COMPOSITE(flip) {
       !kiln__composite_ok(r, kiln__arg_dims(args, 1, rank, &mask))) {
     return NULL;
   }
-  if (mask == 0) return kiln__composite_copy(r, t);
+  if (mask == 0) return KILN_STEP(r, clone, T(t), NONE);
   for (int d = 0; d < rank && !r->status; d++) {
     if (mask >> d & 1) t = pick(r, t, d, kiln_tensor_sizes(t)[d], place_flip, 0);
   }
-  return t;
+  return kiln__composite_lay_like(r, t, kiln_tensor_dtype(SELF), SELF);
 }
 static kiln_tensor *roll(kiln__composite *r, const kiln_ivalue *args,
                          KILN_UNUSED kiln_ivalue *outs) {

@@ -22,13 +22,16 @@ static kiln_tensor *scatter_into(kiln__composite *r, kiln_tensor *copy, const ki
   return copy;
 }
 KILN_COMPOSITE(select_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(select), args + 2, 2);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(select), args + 2,
+                      2);
 }
 KILN_COMPOSITE(slice_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(slice), args + 2, 4);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(slice), args + 2,
+                      4);
 }
 KILN_COMPOSITE(diagonal_scatter) {
-  return scatter_into(r, kiln__composite_copy(r, SELF), args, KILN_BODY_OF(diagonal), args + 2, 3);
+  return scatter_into(r, KILN_STEP(r, clone, T(SELF), NONE), args, KILN_BODY_OF(diagonal), args + 2,
+                      3);
 }
 /* A copy of t within one of its storage, where as_strided finds all at the places it has in t. */
 static kiln_tensor *copy_in_place(kiln__composite *r, kiln_tensor *t) {

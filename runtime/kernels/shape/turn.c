@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/kernels/composite.h"
+#include "runtime/strides.h"
 
 /* -- Turns -- */
 
@@ -34,7 +35,7 @@ KILN_COMPOSITE(rot90) {
     case 1: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(b))), I(a), I(b)); break;
     case 2: t = KILN_STEP(r, flip, T(t), INTS(a, b)); break;
     case 3: t = KILN_STEP(r, transpose, T(KILN_STEP(r, flip, T(t), INTS(a))), I(a), I(b)); break;
-    default: t = kiln__composite_copy(r, t); break;
+    default: t = KILN_STEP(r, clone, T(t), I(KILN_FORMAT_CONTIGUOUS)); break;
   }
   return t;
 }

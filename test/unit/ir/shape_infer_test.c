@@ -179,6 +179,63 @@ static void test_masks_are_not_probed(void **state) {
   kiln_graph_release(graph);
 }
 
+/* Orders of memory that are kept, of numbers and of symbols; results that are row-major or lie by
+ * columns whatever the argument is. */
+static void test_results_lie(void **state) {
+  static const struct {
+    const char *value, *type;
+  } wanted[] = {
+      {"a", "Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu)"},
+      {"b", "Float(*, *, strides=[1, *], requires_grad=0, device=cpu)"},
+      {"c", "Float(2, 6, strides=[6, 1], requires_grad=0, device=cpu)"},
+      {"d", "Long(*, *, strides=[1, *], requires_grad=0, device=cpu)"},
+      {"e", "Float(2, 6, strides=[6, 1], requires_grad=0, device=cpu)"},
+      {"f", "Float(*, *, strides=[*, 1], requires_grad=0, device=cpu)"},
+      {"g", "Float(4, 4, strides=[1, 4], requires_grad=0, device=cpu)"},
+      {"h", "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"},
+      {"i", "Float(3, 6, strides=[6, 1], requires_grad=0, device=cpu)"},
+      {"j", "Float(3, 2, 5, strides=[10, 1, 2], requires_grad=0, device=cpu)"},
+      {"l", "Float(2, 1, 3, strides=[3, 1, 1], requires_grad=0, device=cpu)"},
+      {"m", "Float(2, 1, 3, strides=[3, 3, 1], requires_grad=0, device=cpu)"},
+  };
+  fixture *f = *state;
+  infer_args a = {
+      .graph =
+          parse(f, "graph(%x : Float(2, 6, strides=[1, 2], requires_grad=0, device=cpu),\n"
+                   "      %y : Float(s0, s1, strides=[1, s0], requires_grad=0, device=cpu),\n"
+                   "      %z : Float(2, 6, strides=[1, 4], requires_grad=0, device=cpu),\n"
+                   "      %u : Float(4, 4, strides=[4, 1], requires_grad=0, device=cpu),\n"
+                   "      %v : Float(4, 2, 5, strides=[10, 1, 2], requires_grad=0, device=cpu),\n"
+                   "      %w : Float(2, 1, 3, strides=[3, 1, 1], requires_grad=0, device=cpu),\n"
+                   "      %k : Long(3, strides=[1], requires_grad=0, device=cpu)):\n"
+                   "  %n : NoneType = prim::Constant()\n"
+                   "  %no : bool = prim::Constant[value=0]()\n"
+                   "  %0 : int = prim::Constant[value=0]()\n"
+                   "  %1 : int = prim::Constant[value=1]()\n"
+                   "  %2 : float = prim::Constant[value=2.]()\n"
+                   "  %dims : int[] = prim::Constant[value=[0]]()\n"
+                   "  %rows : Tensor?[] = prim::ListConstruct(%k)\n"
+                   "  %columns : Tensor?[] = prim::ListConstruct(%n, %k)\n"
+                   "  %a : Tensor = aten::flip(%x, %dims)\n"
+                   "  %b : Tensor = aten::flip(%y, %dims)\n"
+                   "  %o : Tensor, %d : Tensor = aten::sort(%y, %1, %no)\n"
+                   "  %c : Tensor = aten::pow(%2, %x)\n"
+                   "  %e : Tensor = aten::log_sigmoid(%z)\n"
+                   "  %f : Tensor = aten::renorm(%y, %2, %0, %2)\n"
+                   "  %g : Tensor = aten::cholesky_inverse(%u, %no)\n"
+                   "  %h : Tensor = aten::index(%x, %columns)\n"
+                   "  %i : Tensor = aten::index(%x, %rows)\n"
+                   "  %j : Tensor = aten::index(%v, %rows)\n"
+                   "  %l : Tensor = aten::add(%w, %2, %1)\n"
+                   "  %m : Tensor = aten::sqrt(%w)\n"
+                   "  return (%a)\n")};
+  infer_body(f, &a);
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    assert_string_equal(type_of(f, a.graph, wanted[i].value), wanted[i].type);
+  }
+  kiln_graph_release(a.graph);
+}
+
 /* Lists of so many pieces are told, and none of more. */
 static void test_pieces(void **state) {
   fixture *f = *state;
@@ -202,9 +259,13 @@ static void test_pieces(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_infer),         cmocka_unit_test(test_masks_are_not_probed),
-      cmocka_unit_test(test_pieces),        cmocka_unit_test(test_probing_changes),
-      cmocka_unit_test(test_uneven_pieces), cmocka_unit_test(test_too_many_dimensions),
+      cmocka_unit_test(test_infer),
+      cmocka_unit_test(test_masks_are_not_probed),
+      cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_results_lie),
+      cmocka_unit_test(test_probing_changes),
+      cmocka_unit_test(test_uneven_pieces),
+      cmocka_unit_test(test_too_many_dimensions),
   };
   return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

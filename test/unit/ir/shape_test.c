@@ -449,6 +449,8 @@ static void complain(const ask_args *a, const kiln_tensor_detail *d, const kiln_
     for (int k = 0; a->q.lists[i] && a->q.lists[i]->ints && k < a->q.lists[i]->count; k++) {
       print_error("    %lld\n", (long long)a->q.lists[i]->ints[k]);
     }
+    for (int k = 0; a->q.lists[i] && a->q.lists[i]->tensors && k < a->q.lists[i]->count; k++)
+      if (a->q.lists[i]->tensors[k]) print_detail("  element", a->q.lists[i]->tensors[k]);
   }
   kiln_tensor_detail real = detail_of(t);
   print_detail("kernel  ", &real);

@@ -95,6 +95,37 @@ static void test_views(void **state) {
   }
 }
 
+/* As PyTorch's empty_like, and as the factors of matrices. */
+static void test_made(void **state) {
+  static const struct {
+    operand t;
+    int64_t like[RANK], columns[RANK];
+  } cases[] = {
+      {{2, {2, 3}, {3, 1}}, {3, 1}, {1, 2}},
+      {{2, {2, 3}, {1, 2}}, {1, 2}, {1, 2}},
+      {{2, {2, 3}, {4, 1}}, {3, 1}, {1, 2}}, /* holes are left out */
+      {{2, {2, 3}, {1, 8}}, {1, 2}, {1, 2}},
+      {{2, {2, 3}, {0, 1}}, {3, 1}, {1, 2}},
+      {{2, {0, 3}, {1, 5}}, {1, 5}, {1, 1}}, /* nothing fills its memory */
+      {{2, {3, 0}, {1, 3}}, {1, 3}, {1, 3}},
+      {{3, {2, 1, 3}, {3, 1, 1}}, {3, 1, 1}, {3, 1, 1}},
+      {{3, {2, 1, 3}, {6, 1, 2}}, {3, 1, 1}, {3, 1, 1}},
+      {{3, {2, 4, 3}, {1, 12, 4}}, {1, 6, 2}, {12, 1, 4}},
+      {{3, {2, 0, 4}, {4, 4, 1}}, {4, 4, 1}, {4, 1, 1}},
+      {{1, {3}, {2}}, {1}, {1}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const kiln_strided t = strided(&cases[i].t);
+    const size_t bytes = sizeof(int64_t) * (size_t)t.rank;
+    int64_t strides[KILN_MAX_RANK];
+    kiln_strides_like(&t, strides);
+    assert_memory_equal(strides, cases[i].like, bytes);
+    kiln_strides_columns(t.rank, t.sizes, strides);
+    assert_memory_equal(strides, cases[i].columns, bytes);
+  }
+}
+
 /* As PyTorch's empty(..., memory_format=channels_last); sizes that nothing can have are refused by
  * what makes the tensor. */
 static void test_channels_last(void **state) {
@@ -156,8 +187,8 @@ static void test_suggestions(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_suggestions), cmocka_unit_test(test_channels_last),
-      cmocka_unit_test(test_pointwise),   cmocka_unit_test(test_questions),
-      cmocka_unit_test(test_views),
+      cmocka_unit_test(test_made),        cmocka_unit_test(test_pointwise),
+      cmocka_unit_test(test_questions),   cmocka_unit_test(test_views),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
