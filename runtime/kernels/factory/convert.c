@@ -56,15 +56,10 @@ kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kil
     kiln_tensor *t = kiln__dest(&outs[i]), *to;
     int64_t strides[KILN_MAX_RANK];
     if (!t || kiln_tensor_rank(t) != rank) continue;
-    const int64_t *sizes = kiln_tensor_sizes(t);
-    strides_last(rank, sizes, convolves && weight_rank == rank + 1, strides);
-    if (memcmp(strides, kiln_tensor_strides(t), sizeof *strides * (size_t)rank) == 0) continue;
-    KILN_TRY(kiln_tensor_create_strided(call->env->mem, &call->cache, kiln_tensor_dtype(t), rank,
-                                        sizes, strides, &to));
+    strides_last(rank, kiln_tensor_sizes(t), convolves && weight_rank == rank + 1, strides);
+    KILN_TRY(kiln__lay(call, t, kiln_tensor_dtype(t), strides, &to));
     outs[i] = kiln_of_tensor(to);
-    kiln_status *status = kiln_pw_copy(call, to, t);
     kiln_tensor_release_to(&call->cache, t);
-    KILN_TRY(status);
   }
   return NULL;
 }
