@@ -423,6 +423,7 @@ static kiln_status *scatter(kiln_call *call, const kiln_ivalue *args, meeting_ki
   } else if (to != self) {
     KILN_TRY(kiln_tensor_resize(to, kiln_tensor_rank(self), kiln_tensor_sizes(self)));
   }
+  KILN_TRY(kiln__check_overlap(to, to));
   KILN_TRY(kiln_pw_copy(call, to, self));
   if (args[3].tag == KILN_TAG_TENSOR) {
     m.other = args[3].u.tensor;

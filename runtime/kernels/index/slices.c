@@ -213,7 +213,8 @@ static kiln_status *write_slices(kiln_call *call, const kiln_ivalue *args, slice
                  : kiln_call_tensor(call, dtype, rank, kiln_tensor_sizes(self), &to));
     kiln__give(out, to);
   }
-  KILN_TRY(kiln_pw_copy(call, to, self));
+  if (what != SLICE_FILL) KILN_TRY(kiln__check_overlap(to, to));
+  if (to != self) KILN_TRY(kiln_pw_copy(call, to, self));
   KILN_TRY(kiln__as_index(call, ARG(2), &index));
   int64_t size = rank ? kiln_tensor_sizes(self)[dim] : 1;
   kiln_status *status = kiln_tensor_writable_data(to, &unused); /* index may share its storage */

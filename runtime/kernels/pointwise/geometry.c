@@ -9,16 +9,33 @@ static bool is_dense(const kiln_tensor *t) {
   return kiln_tensor_is_contiguous(t) || kiln_strides_are_dense(&dims);
 }
 
+bool kiln__repeats(const kiln_tensor *t) {
+  bool repeats = false;
+  for (int i = 0; i < kiln_tensor_rank(t) && !kiln_tensor_is_contiguous(t); i++)
+    repeats |= kiln_tensor_sizes(t)[i] > 1 && kiln_tensor_strides(t)[i] == 0;
+  return repeats;
+}
+
+kiln_status *kiln__once(kiln_call *call, kiln_tensor *t, kiln_tensor **out) {
+  const int rank = kiln_tensor_rank(t);
+  const int64_t *strides = kiln_tensor_strides(t);
+  int64_t sizes[KILN_MAX_RANK];
+  for (int i = 0; i < rank; i++) {
+    const int64_t size = kiln_tensor_sizes(t)[i];
+    sizes[i] = size > 1 && strides[i] == 0 ? 1 : size;
+  }
+  if (kiln__repeats(t))
+    return kiln_tensor_view(&call->cache, t, rank, sizes, strides, t->offset, out);
+  *out = kiln_tensor_retain(t);
+  return NULL;
+}
+
 kiln_status *kiln__check_overlap(const kiln_tensor *dest, const kiln_tensor *source) {
   if (dest == source) {
-    int rank = kiln_tensor_rank(dest);
-    if (kiln_tensor_is_contiguous(dest)) return NULL;
-    for (int i = 0; i < rank; i++) {
-      if (kiln_tensor_sizes(dest)[i] > 1 && kiln_tensor_strides(dest)[i] == 0) {
-        return KILN_OP_FAIL(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation.");
-      }
+    if (kiln__repeats(dest)) {
+      return KILN_OP_FAIL(
+          "unsupported operation: more than one element of the written-to tensor refers to a "
+          "single memory location. Please clone() the tensor before performing the operation.");
     }
     return NULL;
   }

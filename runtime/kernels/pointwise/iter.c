@@ -629,8 +629,7 @@ kiln_status *kiln_pw_copy(kiln_call *call, kiln_tensor *dst, kiln_tensor *src) {
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, to);
 }
 
-kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number) {
-  if (dst->numel == 0) return NULL;
+static kiln_status *fill_once(kiln_call *call, kiln_tensor *dst, kiln_number number) {
   kiln_dtype dtype = kiln_tensor_dtype(dst);
   kiln_ctype ctype = kiln_ctype_of(dtype);
   KILN_TRY(kiln__check_stored(call, dtype));
@@ -666,6 +665,14 @@ kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number)
                 .in = {{NULL, number}}};
   kiln_ivalue out = kiln_of_tensor(dst);
   return run_general(call, &pw, &out, call->dispatch->loops[ctype][KILN_PW_copy], ctype, dtype);
+}
+kiln_status *kiln_pw_fill(kiln_call *call, kiln_tensor *dst, kiln_number number) {
+  kiln_tensor *once;
+  if (dst->numel == 0) return NULL;
+  KILN_TRY(kiln__once(call, dst, &once));
+  kiln_status *status = fill_once(call, once, number);
+  kiln_tensor_release_to(&call->cache, once);
+  return status;
 }
 kiln_status *kiln_pw_fill_fitting(kiln_call *call, kiln_tensor *dst, kiln_number number) {
   const kiln_dtype dtype = kiln_tensor_dtype(dst);

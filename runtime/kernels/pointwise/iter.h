@@ -55,5 +55,10 @@ void kiln__turn(char *to, int64_t to_step, const char *from, int64_t from_step, 
 
 /* -- Where elements lie (geometry.c) -- */
 
+/* Whether elements share a place: of expand(3, 4) of (3, 1) those of a row do. */
+bool kiln__repeats(const kiln_tensor *t);
+/* A view of it that has each place once: those (3, 1). t itself, retained, where nothing repeats.
+ */
+kiln_status *kiln__once(kiln_call *call, kiln_tensor *t, kiln_tensor **out) KILN_MUST_USE;
 /* The destination's elements lie apart, and do not lie partly in `source`: else KILN_OP_ERROR. */
 kiln_status *kiln__check_overlap(const kiln_tensor *dest, const kiln_tensor *source) KILN_MUST_USE;

@@ -5,6 +5,7 @@
 #include "runtime/kernels/composite.h"
 #include "runtime/kernels/pointwise/alike.h"
 #include "runtime/kernels/pointwise/iter.h"
+#include "runtime/kernels/shape/view.h"
 
 static inline void set_in(kiln_pw *pw, int i, kiln_ivalue v) {
   if (v.tag == KILN_TAG_TENSOR) {
@@ -276,6 +277,31 @@ KILN_KERNEL(where) {
   pw.common = kiln_pw_promote(&pw, 1);
   return kiln_pw_run(call, &pw, outs);
 }
+/* Where a place has several elements, the mask of any of them counts. */
+static kiln_status *fill_places(kiln_call *call, kiln_tensor *self, kiln_tensor *mask,
+                                kiln_number number) {
+  const int rank = kiln_tensor_rank(self);
+  const int64_t *sizes = kiln_tensor_sizes(self);
+  const size_t item = kiln_tensor_item_size(self);
+  double raw[2];
+  kiln_tensor *all, *dense = NULL;
+  void *data;
+  KILN_TRY(kiln__expand(call, mask, rank, sizes, &all));
+  kiln_status *status = kiln__contiguous(call, all, &dense);
+  kiln_tensor_release_to(&call->cache, all);
+  if (!status) status = kiln_tensor_writable_data(self, &data);
+  if (status) goto end;
+  kiln__number_store(number, kiln_tensor_dtype(self), raw);
+  int64_t left = KILN_BUDGET_ITEMS;
+  for (int64_t i = 0; i < self->numel && !kiln_budget_spent(&left, 8); i++) {
+    if (!((const uint8_t *)kiln_tensor_data(dense))[i]) continue;
+    const int64_t at = kiln__offset_of(rank, sizes, kiln_tensor_strides(self), i);
+    memcpy((char *)data + (size_t)at * item, raw, item);
+  }
+end:
+  kiln_tensor_release_to(&call->cache, dense);
+  return status;
+}
 /* masked_fill(self, mask, value): value where the mask holds, in self's dtype and broadcast shape.
  */
 static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_ivalue *out) {
@@ -308,6 +334,7 @@ static kiln_status *fill_where(kiln_call *call, const kiln_ivalue *args, kiln_iv
     return KILN_OP_FAIL("value cannot be converted to type %s without overflow",
                         kiln_dtype_short_name(pw.common));
   }
+  if (kiln__dest(out) == self && kiln__repeats(self)) return fill_places(call, self, mask, number);
   return kiln_pw_run(call, &pw, out);
 }
 /* A new result is row-major, whatever the layout of self. */

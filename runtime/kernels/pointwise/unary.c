@@ -349,7 +349,7 @@ KILN_KERNEL(prelu) {
   return status;
 }
 KILN_KERNEL(copy_) {
-  KILN_TRY(kiln_pw_copy(call, SELF, ARG(1)));
+  if (SELF != ARG(1)) KILN_TRY(kiln_pw_copy(call, SELF, ARG(1)));
   return kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(fill_) {
@@ -359,9 +359,12 @@ KILN_KERNEL(fill_) {
                         "dimensions.",
                         kiln_tensor_rank(value));
   }
-  KILN_TRY(value ? kiln_pw_copy(call, SELF, value)
-                 : kiln_pw_fill_fitting(call, SELF, kiln__number(args[1])));
-  return kiln__give(outs, kiln_tensor_retain(SELF));
+  kiln_tensor *once;
+  KILN_TRY(kiln__once(call, SELF, &once));
+  kiln_status *status = value ? kiln_pw_copy(call, once, value)
+                              : kiln_pw_fill_fitting(call, once, kiln__number(args[1]));
+  kiln_tensor_release_to(&call->cache, once);
+  return status ? status : kiln__give(outs, kiln_tensor_retain(SELF));
 }
 KILN_KERNEL(zero_) {
   KILN_TRY(kiln_pw_fill(call, SELF, kiln__number_int(0)));
