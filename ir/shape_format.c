@@ -48,6 +48,18 @@ kiln_truth kiln__shape_suggests_last(const kiln_shape_query *q, const kiln_tenso
   return KILN_OPEN;
 }
 
+/* Whether symbols may make it contiguous and channels last at once, or not, where that counts: of
+ * one channel, or of one pixel. */
+static bool may_be_both(const kiln_shape_query *q, kiln_format_from from,
+                        const kiln_tensor_detail *self) {
+  const bool counts =
+      from == KILN_FORMAT_FROM_norm || (from == KILN_FORMAT_FROM_convolution && self->rank == 3);
+  bool pixels = false;
+  if (!counts || self->rank < 3 || kiln__shape_static(self->rank, self->sizes)) return false;
+  for (int d = 2; d < self->rank; d++) pixels |= kiln__shape_is_not_one(q->dims, self->sizes[d]);
+  return !pixels || !kiln__shape_is_not_one(q->dims, self->sizes[1]);
+}
+
 static kiln_truth wants_last(const kiln_shape_query *q, kiln_format_from from) {
   const bool convolves = from == KILN_FORMAT_FROM_convolution;
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
@@ -55,10 +67,13 @@ static kiln_truth wants_last(const kiln_shape_query *q, kiln_format_from from) {
   if (!self || (convolves && !weight)) return KILN_OPEN;
   const int at = convolves ? kiln__shape_find(q, "transposed") : -1;
   bool transposed = false;
-  const int asks = kiln_format_asks(from, self->rank, weight ? weight->rank : 0);
+  const bool both = may_be_both(q, from, self);
+  const bool contiguous = both ? convolves : kiln__shape_is_contiguous(q, self);
+  const int asks = kiln_format_asks(from, self->rank, weight ? weight->rank : 0, contiguous);
   const kiln_truth of_self = asks & 1 ? kiln__shape_suggests_last(q, self) : KILN_NO;
   const kiln_truth of_weight = asks & 2 ? kiln__shape_suggests_last(q, weight) : KILN_NO;
   if (of_self == KILN_NO && of_weight == KILN_NO) return KILN_NO;
+  if (both && of_self != KILN_NO && of_weight != KILN_YES) return KILN_OPEN;
   if (at >= 0 && !kiln__shape_bool(q, at, &transposed)) return KILN_OPEN;
   if (transposed) return KILN_NO;
   return of_self == KILN_YES || of_weight == KILN_YES ? KILN_YES : KILN_OPEN;

@@ -237,12 +237,33 @@ bool kiln__shape_slice_scatter(kiln_shape_query *q) {
     want_part(q, self->sizes[dim], start, kiln_sum_of(q->dims, src->sizes[dim]));
   return kiln__shape_kept(q);
 }
+/* Whether roll joins two parts, neither of them empty, along each dimension: then it has their
+ * format. */
+static kiln_truth rolls_parts(const kiln_shape_query *q, const kiln_tensor_detail *self) {
+  kiln_shape_list shifts, dims;
+  if (!kiln__shape_ints(q, 1, &shifts) || !kiln__shape_ints(q, 2, &dims)) return KILN_OPEN;
+  kiln_truth parts = dims.count > 0 ? KILN_YES : KILN_NO;
+  for (int i = 0; i < shifts.count && i < dims.count; i++) {
+    const int64_t dim = dims.ints[i] < 0 ? dims.ints[i] + self->rank : dims.ints[i];
+    const int64_t by = shifts.ints[i];
+    const bool known = shifts.known[i] && dims.known[i] && dim >= 0 && dim < self->rank;
+    const kiln_dim size = known ? self->sizes[dim] : KILN_DIM_UNKNOWN;
+    const bool number = kiln_dim_is_number(size);
+    if (known && (by == 0 || (number && size > 0 && by % size == 0))) return KILN_NO;
+    if (!number && parts == KILN_YES) parts = KILN_OPEN; /* it may be by all of it */
+  }
+  return parts;
+}
 /* roll(self, shifts, dims): a kernel of all sizes shifts by less than they are. */
 bool kiln__shape_roll(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   kiln_shape_list shifts, dims;
   if (!kiln__shape_layer_norm(q)) return false;
-  if (!kiln__shape_ints(q, 2, &dims) || dims.count > 0) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
+  const kiln_truth parts = rolls_parts(q, self);
+  if (parts == KILN_YES) kiln__shape_lay(q, KILN_FORMAT_FROM_self);
+  if (parts == KILN_OPEN && kiln_has_channels_last(self->rank) &&
+      kiln__shape_suggests_last(q, self) != KILN_NO)
+    q->outs[0].has_strides = false;
   for (int d = 0; d < self->rank; d++) /* nothing to shift: a clone */
     if (self->sizes[d] == 0) kiln__shape_set_like(q, &q->outs[0], self);
   if (!kiln__shape_ints(q, 1, &shifts) || !kiln__shape_ints(q, 2, &dims)) return true;

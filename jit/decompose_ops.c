@@ -91,7 +91,8 @@ static bool decompose(kiln_node *n) {
 static bool is_plain_image(kiln_graph *graph, const kiln_ir_value *v) {
   int dtype;
   if (!is_float(v, &dtype) || !kiln_may_lie_channels_last(v->type->detail->rank)) return false;
-  return kiln__is_row_major(kiln_type_table_dims(graph->types), v->type->detail);
+  kiln_dims *dims = kiln_type_table_dims(graph->types);
+  return kiln__is_row_major(dims, v->type->detail) || kiln__is_channels_last(dims, v->type->detail);
 }
 
 static bool has_dtype_of(const kiln_ir_value *weight, const kiln_ir_value *x) {

@@ -61,7 +61,7 @@ bool kiln__is_row_major(kiln_dims *dims, const kiln_tensor_detail *t) {
 }
 
 /* PyTorch has it channels last: as it may lie between groups, so that nothing turns it round. */
-static bool is_channels_last(kiln_dims *dims, const kiln_tensor_detail *t) {
+bool kiln__is_channels_last(kiln_dims *dims, const kiln_tensor_detail *t) {
   kiln_dim strides[KILN_MAX_RANK];
   if (!kiln_has_channels_last(t->rank) || !t->has_strides) return false;
   kiln_physical_dims(dims, KILN_PHYSICAL_CHANNELS_LAST, t->rank, t->sizes, strides);
@@ -156,7 +156,8 @@ static bool can_turn(const kiln_ir_value *v) {
   bool is_pixel = true; /* then both layouts are one */
   for (int i = 2; i < d->rank; i++) is_pixel &= d->sizes[i] == 1;
   kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
-  return d->sizes[1] > 1 && !is_pixel && (kiln__is_row_major(dims, d) || is_channels_last(dims, d));
+  return d->sizes[1] > 1 && !is_pixel &&
+         (kiln__is_row_major(dims, d) || kiln__is_channels_last(dims, d));
 }
 
 /* The same, if it is not what a group has as rows; found once for all that read it. */
@@ -183,7 +184,7 @@ static double numel_of(const kiln_ir_value *v) {
 /* Nanoseconds of turning it round. */
 static double turn_cost(const kiln_ir_value *v) {
   kiln_dims *dims = kiln_type_table_dims(v->node->graph->types);
-  return is_channels_last(dims, v->type->detail) ? 0 : TURN_COST * numel_of(v);
+  return kiln__is_channels_last(dims, v->type->detail) ? 0 : TURN_COST * numel_of(v);
 }
 
 /* -- What lies alike -- */
@@ -354,8 +355,8 @@ static kiln_format format_last(const kiln_type *type) {
 
 /* The one that PyTorch gives it. */
 static kiln_format format_seen(kiln_type_table *types, const kiln_type *type) {
-  return is_channels_last(kiln_type_table_dims(types), type->detail) ? format_last(type)
-                                                                     : KILN_FORMAT_CONTIGUOUS;
+  return kiln__is_channels_last(kiln_type_table_dims(types), type->detail) ? format_last(type)
+                                                                           : KILN_FORMAT_CONTIGUOUS;
 }
 
 static kiln_format format_of(const kiln_ir_value *v) {

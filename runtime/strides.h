@@ -51,19 +51,25 @@ bool kiln_strides_suggest_channels_last(const kiln_strided *t);
 typedef enum kiln_format_from {
   KILN_FORMAT_FROM_nothing, /* strides are the operator's own affair */
   KILN_FORMAT_FROM_self,    /* channels last where argument 0, images or volumes, suggests that */
+  KILN_FORMAT_FROM_norm,    /* the same, but for what is contiguous, too: (2, 1, 6, 5) */
   KILN_FORMAT_FROM_image,   /* the same of images (N, C, H, W) alone */
   KILN_FORMAT_FROM_signal,  /* the same of (N, C, L), taken for (N, C, 1, L) */
-  /* where images or their weight suggest it; of a signal the weight alone is asked */
+  /* where images or their weight suggest it; a signal is asked if it is contiguous, for else it is
+   * made so first */
   KILN_FORMAT_FROM_convolution,
 } kiln_format_from;
 /* Which of the two are asked (bits 1 and 2), with so many dimensions: one is enough. */
-static inline int kiln_format_asks(kiln_format_from from, int rank, int weight_rank) {
+static inline int kiln_format_asks(kiln_format_from from, int rank, int weight_rank,
+                                   bool contiguous) {
   switch (from) {
     case KILN_FORMAT_FROM_self: return kiln_has_channels_last(rank) ? 1 : 0;
+    case KILN_FORMAT_FROM_norm: return kiln_has_channels_last(rank) && !contiguous ? 1 : 0;
     case KILN_FORMAT_FROM_image: return rank == 4 ? 1 : 0;
     case KILN_FORMAT_FROM_signal: return rank == 3 ? 1 : 0;
     case KILN_FORMAT_FROM_convolution:
-      return weight_rank == 3 ? 2 : weight_rank == 4 ? (rank == 4 ? 3 : 2) : 0;
+      return weight_rank == 3   ? (rank == 3 && contiguous ? 3 : 2)
+             : weight_rank == 4 ? (rank == 4 ? 3 : 2)
+                                : 0;
     case KILN_FORMAT_FROM_nothing: break;
   }
   return 0;

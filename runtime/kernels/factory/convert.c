@@ -43,11 +43,11 @@ static void strides_last(int rank, const int64_t *sizes, bool lone, int64_t *out
 }
 enum { TRANSPOSED = 6 /* of aten::convolution, whose transposed ones are row-major */ };
 kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kiln_ivalue *args,
-                              kiln_ivalue *outs) {
+                               kiln_ivalue *outs) {
   const bool convolves = from == KILN_FORMAT_FROM_convolution;
   const kiln_tensor *weight = convolves ? ARG(1) : NULL;
   const int rank = kiln_tensor_rank(SELF), weight_rank = weight ? kiln_tensor_rank(weight) : 0;
-  const int asks = kiln_format_asks(from, rank, weight_rank);
+  const int asks = kiln_format_asks(from, rank, weight_rank, kiln_tensor_is_contiguous(SELF));
   if (convolves && call->kernel->arg_count > TRANSPOSED && args[TRANSPOSED].tag == KILN_TAG_BOOL &&
       args[TRANSPOSED].u.b)
     return NULL;

@@ -152,9 +152,15 @@ static kiln_tensor *roll(kiln__composite *r, const kiln_ivalue *args,
   return t;
 }
 KILN_KERNEL(roll) {
-  const bool by_dims = kiln_arg_list(args, 2)->count > 0;
+  const kiln_list *shifts = kiln_arg_list(args, 1), *dims = kiln_arg_list(args, 2);
+  const int64_t *sizes = kiln_tensor_sizes(SELF);
   KILN_TRY(kiln__composite_run(call, roll, args, outs));
-  return by_dims ? kiln__lay_results(call, KILN_FORMAT_FROM_self, args, outs) : NULL;
+  bool joins = dims->count > 0 && SELF->numel > 0; /* two parts, of which none is empty */
+  for (int64_t i = 0; joins && i < dims->count; i++) {
+    const int64_t dim = dims->items[i].u.i;
+    joins = shifts->items[i].u.i % sizes[dim < 0 ? dim + kiln_tensor_rank(SELF) : dim] != 0;
+  }
+  return joins ? kiln__lay_results(call, KILN_FORMAT_FROM_self, args, outs) : NULL;
 }
 
 /* -- Padding -- */
