@@ -76,7 +76,8 @@ static kiln_guard_entry *put_entries(kiln__exporter *x, const kiln_guard_desc *g
   kiln_guard_entry *all = KILN_NEW_ARRAY(x->arena, kiln_guard_entry, guard->count), *own = all;
   for (const kiln_guard_entry *e = guard->entries; own < all + guard->count; own++, e++) {
     KILN__SAME(own, e, key_word), KILN__SAME(own, e, key_mask), KILN__SAME(own, e, rank);
-    KILN__SAME(own, e, check_dims), KILN__SAME(own, e, some);
+    KILN__SAME(own, e, some);
+    own->check_dims = e->check_dims && e->rank > 0; /* the word has the rank */
     own->dims = KILN__ARRAY(&x->image, e->dims, 2 * e->rank);
   }
   return KILN__PUT(&x->image, all, guard->count, &all->dims);

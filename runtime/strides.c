@@ -158,7 +158,7 @@ void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *
   if (contiguous) {
     kiln_strides_contiguous(rank, sizes, out_strides);
   } else if (one_shape && alike && kiln_strides_are_dense(&operands[0])) {
-    memcpy(out_strides, operands[0].strides, sizeof(int64_t) * (size_t)rank);
+    for (int i = 0; i < rank; i++) out_strides[i] = operands[0].strides[i];
   } else {
     for (int i = 0; i < count; i++) kiln_strides_spread(rank, sizes, &operands[i], strides[i]);
     kiln_strides_ordered(rank, sizes, count, (const int64_t(*)[KILN_MAX_RANK])strides, out_strides);
@@ -167,10 +167,12 @@ void kiln_strides_pointwise(int rank, const int64_t *sizes, const kiln_strided *
 
 void kiln_strides_like(const kiln_strided *t, int64_t *out_strides) {
   int64_t own[1][KILN_MAX_RANK];
-  memcpy(own[0], t->strides, sizeof(int64_t) * (size_t)t->rank);
-  if (kiln_strides_are_dense(t))
-    memcpy(out_strides, own[0], sizeof(int64_t) * (size_t)t->rank);
-  else
+  const bool dense = kiln_strides_are_dense(t);
+  for (int i = 0; i < t->rank; i++) {
+    own[0][i] = t->strides[i];
+    if (dense) out_strides[i] = t->strides[i];
+  }
+  if (!dense)
     kiln_strides_ordered(t->rank, t->sizes, 1, (const int64_t(*)[KILN_MAX_RANK])own, out_strides);
 }
 
