@@ -234,12 +234,17 @@ static bool is_of_convolution(const kiln_ir_value *v, int *left) {
   return false;
 }
 /* An image's pixels as rows: its channels stand last. */
+enum { MOST_NODES = 24 };
 static bool is_turned_image(const kiln_ir_value *v) {
-  enum { MOST_NODES = 24 };
   int left = MOST_NODES;
   const kiln_tensor_detail *d = v->type->detail;
-  const bool turned = d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1;
-  return turned && is_of_convolution(v, &left);
+  return d && d->has_strides && d->rank > 1 && d->strides[d->rank - 1] != 1 &&
+         is_of_convolution(v, &left);
+}
+/* The same, or of an image with channels last, of which a view makes rows. */
+static bool has_pixels_as_rows(const kiln_ir_value *v) {
+  const bool is_view = v->node->op && v->node->op->cost == KILN_COST_view;
+  return is_turned_image(v) || (is_view && is_of_convolution(v, &(int){MOST_NODES}));
 }
 static bool goes_into_windows(const kiln_ir_value *v) {
   const kiln_node *reader = v->use_count == 1 ? v->uses->user : NULL;
@@ -265,13 +270,12 @@ static bool is_of_images(const kiln_node *n) {
   if (!image || !kiln_codegen_reduces(n, &mask)) return false;
   return (image->rank == 4 && mask == (1 << 2 | 1 << 3)) ||
          (image->rank > 1 && mask == UINT64_C(1) << (image->rank - 1) &&
-          is_turned_image(kiln_node_input(n, 0)));
+          has_pixels_as_rows(kiln_node_input(n, 0)));
 }
 
 /* A join of images, of which a convolution makes one at least for it alone: its kernel writes it
  * where the joined image is, so that it stays out of the join's group. */
 static bool is_join_of_images(const kiln_fusion *f, const kiln_node *n) {
-  enum { MOST_NODES = 24 };
   int64_t dim;
   if (!kiln_node_is(n, KILN_OP_cat)) return false;
   const kiln_tensor_detail *out = n->outputs[0]->type->detail;
