@@ -79,13 +79,11 @@ static kiln_status *compile(kiln_instance *instance, kiln__method *method,
 
 /* -- Arguments as the program takes them: tensors that lie row by row -- */
 
-/* Dimensions of one element have the strides of a row-major tensor, too. */
 static kiln_status *set_rows(kiln_ivalue *v) {
   kiln_tensor *t = v->u.tensor, *rows;
   int64_t strides[KILN_MAX_RANK];
+  if (kiln_tensor_has_rows(t)) return NULL;
   kiln_strides_contiguous(kiln_tensor_rank(t), kiln_tensor_sizes(t), strides);
-  if (memcmp(strides, kiln_tensor_strides(t), sizeof *strides * (size_t)kiln_tensor_rank(t)) == 0)
-    return NULL;
   KILN_TRY(kiln_tensor_view(NULL, t, kiln_tensor_rank(t), kiln_tensor_sizes(t), strides, t->offset,
                             &rows));
   kiln_tensor_release(t);

@@ -80,11 +80,6 @@ kiln_truth kiln__shape_suggests_last(const kiln_shape_query *q, const kiln_tenso
 /* Row-major results get the format that the arguments say (op.h, FORMAT); strides that depend on
  * what symbols are become unknown. */
 void kiln__shape_lay(kiln_shape_query *q, kiln_format_from from);
-/* Results that lie as argument 0 does: row-major where it is, or where what else they are is
- * FORMAT's affair. */
-static inline bool kiln__shape_follows(const kiln_shape_query *q, const kiln_tensor_detail *self) {
-  return q->op->kernel.format || kiln__shape_is_contiguous(q, self);
-}
 /* The dtype that two share, or none. */
 static inline int kiln__shape_shared(const kiln_tensor_detail *a, const kiln_tensor_detail *b) {
   return a->dtype == b->dtype ? a->dtype : (int)KILN_DTYPE_NONE;
@@ -99,6 +94,12 @@ bool kiln__shape_broadcast_dim(const kiln_dims *dims, kiln_dim a, kiln_dim b, ki
 bool kiln__shape_part(const kiln_shape_query *q, kiln_dim size, int64_t count, kiln_dim *out_part);
 /* It is no 1, so that what broadcasts with it is it or 1. */
 bool kiln__shape_is_not_one(const kiln_dims *dims, kiln_dim d);
+/* It is 1 or is none for certain; where that is open the guard is asked for 2 and up. */
+static inline bool kiln__shape_tells_one(kiln_dims *dims, kiln_dim d) {
+  if (d == 1 || kiln__shape_is_not_one(dims, d)) return true;
+  kiln_dims_like(dims, kiln_sum_number(2), kiln_sum_of(dims, d));
+  return false;
+}
 /* The dimension that two tensors share, as far as one of them tells it; false when both do, and
  * differ for certain. */
 bool kiln__shape_join_dim(kiln_dim *size, kiln_dim other);
@@ -113,6 +114,13 @@ bool kiln__shape_broadcast(kiln_shape_query *q, kiln_tensor_detail *out,
  * nothing beside what is row-major with these, too. */
 bool kiln__shape_broadcast_with(kiln_shape_query *q, kiln_tensor_detail *out,
                                 const kiln_tensor_detail *const *operands, int count, bool number);
+
+/* -- shape_layer.c -- */
+
+enum { KILN_SHAPE_NO_FIT = -77 /* beside sizes and KILN_DIM_UNKNOWN: no window fits */ };
+/* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or KILN_SHAPE_NO_FIT. */
+kiln_dim kiln__shape_windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stride,
+                             int64_t padding, int64_t dilation, bool ceil_mode);
 
 /* -- The SHAPE column -- */
 

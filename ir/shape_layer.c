@@ -21,17 +21,15 @@ static bool is_sane(int64_t x) { return x >= 0 && x < (int64_t)1 << 40; }
 static bool is_sane_dim(kiln_dim d) {
   return kiln_dim_is_number(d) ? is_sane(d) : kiln_dim_is_known(d);
 }
-/* Beside sizes and KILN_DIM_UNKNOWN: no window fits; a padding of "same". */
-enum { NO_FIT = -77, SAME = -78 };
-/* Windows of `size` (spread by `dilation`) in `in` + 2 `padding`; unknown, or NO_FIT. */
-static kiln_dim windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stride, int64_t padding,
-                        int64_t dilation, bool ceil_mode) {
+enum { SAME = -78 /* a padding, beside those of numbers */ };
+kiln_dim kiln__shape_windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stride,
+                             int64_t padding, int64_t dilation, bool ceil_mode) {
   if (!is_sane_dim(in) || !is_sane(size) || !is_sane(stride) || !is_sane(padding) ||
       !is_sane(dilation)) {
     return KILN_DIM_UNKNOWN;
   }
   if (stride == 0 || size == 0 || size > (int64_t)1 << 20 || dilation > (int64_t)1 << 20) {
-    return NO_FIT;
+    return KILN_SHAPE_NO_FIT;
   }
   if (!kiln_dim_is_number(in)) {
     const int64_t reach = dilation * (size - 1) + 1, rest = ceil_mode ? stride - 1 : 0;
@@ -46,7 +44,7 @@ static kiln_dim windows(kiln_dims *dims, kiln_dim in, int64_t size, int64_t stri
     return kiln_sum_dim(dims, kiln_sum_plus(steps, kiln_sum_number(1)));
   }
   const int64_t room = in + 2 * padding - dilation * (size - 1) - 1;
-  if (room < 0) return NO_FIT;
+  if (room < 0) return KILN_SHAPE_NO_FIT;
   int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if (ceil_mode && (out - 1) * stride >= in + padding) out--;
   return out;
@@ -106,9 +104,9 @@ static bool convolution(kiln_shape_query *q, bool transposed) {
         if (!kiln_dims_prove(q->dims, kiln_sum_number(1), all_of)) out = KILN_DIM_UNKNOWN;
       }
     } else {
-      out = windows(q->dims, in, size, stride, padding, dilation, false);
+      out = kiln__shape_windows(q->dims, in, size, stride, padding, dilation, false);
     }
-    if (out == NO_FIT) return false;
+    if (out == KILN_SHAPE_NO_FIT) return false;
     sizes[rank++] = out;
   }
   return kiln__shape_give(q, 0, kiln__shape_shared(x, w), rank, sizes, true);
@@ -148,9 +146,9 @@ bool kiln__shape_pool(kiln_shape_query *q) {
     const int64_t size = item(q, "kernel_size", at, n, KILN_DIM_UNKNOWN);
     const int64_t padding = item(q, "padding", at, n, 0), dilation = item(q, "dilation", at, n, 1);
     like_larger(q->dims, x->sizes[d], size, dilation);
-    sizes[d] = windows(q->dims, x->sizes[d], size, item(q, "stride", at, n, size), padding,
-                       dilation, ceil_mode);
-    if (sizes[d] == NO_FIT) return false;
+    sizes[d] = kiln__shape_windows(q->dims, x->sizes[d], size, item(q, "stride", at, n, size),
+                                   padding, dilation, ceil_mode);
+    if (sizes[d] == KILN_SHAPE_NO_FIT) return false;
     if (!told) sizes[d] = KILN_DIM_UNKNOWN;
   }
   return give_values(q, x, sizes, true);
@@ -171,11 +169,16 @@ bool kiln__shape_pool_to(kiln_shape_query *q) {
 
 /* -- Picks and orders -- */
 
+/* It lies as argument 0 does: row-major where that is, or where what else it is is FORMAT's affair.
+ */
+static bool follows(const kiln_shape_query *q, const kiln_tensor_detail *self) {
+  return q->op->kernel.format || kiln__shape_is_contiguous(q, self);
+}
 /* A new first result of argument 0's sizes and dtype. */
 bool kiln__shape_like(kiln_shape_query *q) {
   const kiln_tensor_detail *self = kiln__shape_ranked(q, 0);
   if (!self) return false;
-  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, kiln__shape_follows(q, self));
+  return kiln__shape_give(q, 0, self->dtype, self->rank, self->sizes, follows(q, self));
 }
 /* The same, its matrices column by column. */
 bool kiln__shape_columns(kiln_shape_query *q) {

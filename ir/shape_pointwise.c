@@ -68,10 +68,7 @@ static kiln_dim stride_along(const kiln_shape_query *q, const kiln_tensor_detail
   const int at = i - (rank - t->rank);
   if (at < 0) return 0;
   if (t->sizes[at] == sizes[i]) return t->strides[at];
-  if (t->sizes[at] == 1 && kiln__shape_is_not_one(q->dims, sizes[i])) return 0;
-  if (t->sizes[at] == 1)
-    kiln_dims_like(q->dims, kiln_sum_number(2), kiln_sum_of(q->dims, sizes[i]));
-  return KILN_DIM_UNKNOWN;
+  return t->sizes[at] == 1 && kiln__shape_tells_one(q->dims, sizes[i]) ? 0 : KILN_DIM_UNKNOWN;
 }
 
 static bool is_at_most(const kiln_dims *dims, kiln_dim a, kiln_dim b, int64_t less) {

@@ -121,9 +121,7 @@ static bool are_different(const kiln_shape_query *q, kiln_dim a, kiln_dim b) {
 static bool is_plain(const kiln_shape_query *q, const geometry *g, bool strides) {
   bool plain = !strides || g->has_strides;
   for (int i = 0; plain && i < g->rank; i++) {
-    const bool open = g->sizes[i] != 1 && !kiln__shape_is_not_one(q->dims, g->sizes[i]);
-    if (open) kiln_dims_like(q->dims, kiln_sum_number(2), kiln_sum_of(q->dims, g->sizes[i]));
-    plain = g->sizes[i] != 0 && !open;
+    plain = kiln__shape_tells_one(q->dims, g->sizes[i]) && g->sizes[i] != 0;
     plain = plain && (!strides || kiln_dim_is_known(g->strides[i]));
   }
   return plain;

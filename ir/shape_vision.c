@@ -84,16 +84,10 @@ bool kiln__shape_im2col(kiln_shape_query *q) {
   kiln_dim sizes[3], windows = 1;
   for (int d = 0; d < 2; d++) {
     const kiln_dim size = t->sizes[last - 1 + d];
-    if (k[d] < 1 || step[d] < 1) return false;
-    const kiln_sum more = kiln_sum_number(2 * pad[d]);
-    const kiln_sum reach = kiln_sum_number(apart[d] * (k[d] - 1) + 1);
-    const kiln_sum padded = kiln_sum_plus(kiln_sum_of(q->dims, size), more);
-    const bool fits = padded.known && kiln_dims_prove(q->dims, reach, padded);
-    if (!fits && kiln_dim_is_number(size)) return false;
-    const kiln_sum steps = kiln_sum_divided(q->dims, kiln_sum_minus(padded, reach), step[d]);
-    const kiln_sum count = kiln_sum_plus(steps, kiln_sum_number(1));
-    windows =
-        kiln_dim_product(q->dims, windows, fits ? kiln_sum_dim(q->dims, count) : KILN_DIM_UNKNOWN);
+    const kiln_dim count =
+        kiln__shape_windows(q->dims, size, k[d], step[d], pad[d], apart[d], false);
+    if (count == KILN_SHAPE_NO_FIT) return false;
+    windows = kiln_dim_product(q->dims, windows, count);
   }
   sizes[0] = t->sizes[0]; /* without a batch the channels, which follow */
   sizes[last - 2] = kiln_dim_product(q->dims, t->sizes[last - 2], k[0] * k[1]);

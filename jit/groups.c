@@ -266,11 +266,10 @@ void kiln_group_tell(kiln_group_info *info, kiln_arena *arena) {
 static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                             kiln_group_output *out) {
   size_t rank = (size_t)d->rank, bytes = rank * sizeof(int64_t);
-  int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, 3 * rank + 1), *contiguous = dims + 2 * rank;
+  int64_t *dims = KILN_NEW_ARRAY(arena, int64_t, 2 * rank + 1);
   if (rank) {
     memcpy(dims, d->sizes, bytes);
     kiln_tensor_detail_strides(d, dims + rank);
-    kiln_strides_contiguous(d->rank, d->sizes, contiguous);
   }
   *out = (kiln_group_output){.dtype = (kiln_dtype)d->dtype,
                              .rank = d->rank,
@@ -278,7 +277,7 @@ static void describe_output(kiln_arena *arena, const kiln_tensor_detail *d,
                              .strides = dims + rank,
                              .donor = -1,
                              .border = kiln_physical_border(d->physical),
-                             .contiguous = memcmp(dims + rank, contiguous, bytes) == 0};
+                             .contiguous = kiln_strides_are_rows(d->rank, dims, dims + rank)};
 }
 
 /* Which inputs of the group's node are the tensors `numbers`, bits both; of the first 32. */

@@ -181,14 +181,6 @@ static kiln_status *copy_tensor(kiln_call *call, const kiln_tensor *t, kiln_tens
   return NULL;
 }
 
-/* The strides that a new tensor has, also along dimensions of one element. */
-static bool has_plain_strides(const kiln_tensor *t) {
-  int64_t plain[KILN_MAX_RANK];
-  if (!kiln_tensor_is_contiguous(t)) return false;
-  kiln_strides_contiguous(kiln_tensor_rank(t), kiln_tensor_sizes(t), plain);
-  return memcmp(kiln_tensor_strides(t), plain, sizeof *plain * (size_t)kiln_tensor_rank(t)) == 0;
-}
-
 /* Where the first argument's memory may take the result (kiln_reuse). *out_copy: owned. */
 static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, bool donated,
                                  kiln_ivalue *args, kiln_ivalue *outs, kiln_tensor **out_copy) {
@@ -196,7 +188,7 @@ static kiln_status *offer_memory(kiln_call *call, const kiln_kernel *kernel, boo
   kiln_tensor *self = args[0].u.tensor;
   bool sole = donated && kiln__is_free(self);
   if (kernel->reuse == KILN_REUSE_SELF) {
-    if (sole && has_plain_strides(self)) outs[0] = kiln_ivalue_retain(args[0]);
+    if (sole && kiln_tensor_has_rows(self)) outs[0] = kiln_ivalue_retain(args[0]);
     return NULL;
   }
   if (!sole) {

@@ -47,6 +47,10 @@ static inline bool kiln_may_lie_channels_last(int rank) {
  * not: (2, 4, 6, 5) in strides (240, 1, 40, 8) is the first half of 8 channels. (2, 1, 6, 5) in
  * strides (30, 1, 5, 1), which is contiguous, suggests it, too. */
 bool kiln_strides_suggest_channels_last(const kiln_strided *t);
+static inline bool kiln_tensor_suggests_channels_last(const kiln_tensor *t) {
+  const kiln_strided strided = kiln_tensor_strided(t);
+  return kiln_strides_suggest_channels_last(&strided);
+}
 /* What argument 0 of an operator and its weight, argument 1, say about its results' format. */
 typedef enum kiln_format_from {
   KILN_FORMAT_FROM_nothing, /* strides are the operator's own affair */

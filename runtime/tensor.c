@@ -64,8 +64,7 @@ void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_stride
   int64_t stride = 1;
   for (int i = rank - 1; i >= 0; i--) {
     out_strides[i] = stride;
-    if (sizes[i] > 1 && __builtin_mul_overflow(stride, sizes[i], &stride)) stride = INT64_MAX;
-    stride = fit_stride(stride);
+    stride = kiln_stride_around(stride, sizes[i]);
   }
 }
 

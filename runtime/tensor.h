@@ -284,8 +284,26 @@ void kiln_sizes_print(int rank, const int64_t *sizes, char *buffer, size_t size)
 /* A tensor's strides end here: a greater one, which only a dimension of one element or a tensor of
  * none can have, is told as this. Times the bytes of an element, and twice that, it is an int64. */
 #define KILN_STRIDE_MAX (INT64_MAX / 32)
+/* The stride around a dimension of that stride and size, as a dense tensor has it. */
+static inline int64_t kiln_stride_around(int64_t stride, int64_t size) {
+  if (size <= 1) return stride;
+  return __builtin_mul_overflow(stride, size, &stride) || stride > KILN_STRIDE_MAX ? KILN_STRIDE_MAX
+                                                                                   : stride;
+}
 /* Row-major strides of `sizes`; numel with overflow check (false). */
 void kiln_strides_contiguous(int rank, const int64_t *sizes, int64_t *out_strides);
+/* Whether `strides` are those, of dimensions of one element too; without elements as well. */
+static inline bool kiln_strides_are_rows(int rank, const int64_t *sizes, const int64_t *strides) {
+  int64_t expect = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    if (strides[i] != expect) return false;
+    expect = kiln_stride_around(expect, sizes[i]);
+  }
+  return true;
+}
+static inline bool kiln_tensor_has_rows(const kiln_tensor *t) {
+  return kiln_strides_are_rows(kiln_tensor_rank(t), kiln_tensor_sizes(t), kiln_tensor_strides(t));
+}
 bool kiln_numel(int rank, const int64_t *sizes, int64_t *out_numel);
 /* Broadcasts two shapes; KILN_OP_ERROR with PyTorch's sentence ("The size of tensor a (3) must
  * match the size of tensor b (4) at non-singleton dimension 1"). */

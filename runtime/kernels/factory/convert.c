@@ -29,10 +29,6 @@ static kiln_status *copy_as(kiln_call *call, kiln_tensor *t, kiln_dtype dtype, i
   return kiln_pw_copy(call, to, t);
 }
 
-static bool suggests_last(const kiln_tensor *t) {
-  const kiln_strided strided = kiln_tensor_strided(t);
-  return kiln_strides_suggest_channels_last(&strided);
-}
 /* Channels last of images, volumes and signals; a lone image's, (C, H, W), are those of a batch of
  * one. */
 static void strides_last(int rank, const int64_t *sizes, bool lone, int64_t *out_strides) {
@@ -51,7 +47,9 @@ kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kil
   if (convolves && call->kernel->arg_count > TRANSPOSED && args[TRANSPOSED].tag == KILN_TAG_BOOL &&
       args[TRANSPOSED].u.b)
     return NULL;
-  if (!((asks & 1 && suggests_last(SELF)) || (asks & 2 && suggests_last(weight)))) return NULL;
+  if (!((asks & 1 && kiln_tensor_suggests_channels_last(SELF)) ||
+        (asks & 2 && kiln_tensor_suggests_channels_last(weight))))
+    return NULL;
   for (int i = 0; i < call->kernel->out_count; i++) {
     kiln_tensor *t = kiln__dest(&outs[i]), *to;
     int64_t strides[KILN_MAX_RANK];
@@ -67,7 +65,7 @@ kiln_status *kiln__lay_results(kiln_call *call, kiln_format_from from, const kil
 /* suggest_memory_format. */
 static int64_t suggested(const kiln_tensor *t) {
   const int rank = kiln_tensor_rank(t);
-  const bool last = kiln_has_channels_last(rank) && suggests_last(t);
+  const bool last = kiln_has_channels_last(rank) && kiln_tensor_suggests_channels_last(t);
   return !last       ? KILN_FORMAT_CONTIGUOUS
          : rank == 4 ? KILN_FORMAT_CHANNELS_LAST
                      : KILN_FORMAT_CHANNELS_LAST_3D;

@@ -34,21 +34,13 @@ kiln_status *kiln__empty(kiln_call *call, kiln_dtype dtype, int rank, const int6
   return kiln_call_tensor(call, dtype, rank, sizes, out);
 }
 
-/* Of dimensions of one element, too. */
-static bool is_row_major(const kiln_tensor *t) {
-  int64_t strides[KILN_MAX_RANK];
-  const int rank = kiln_tensor_rank(t);
-  if (!kiln_tensor_is_contiguous(t)) return false;
-  kiln_strides_contiguous(rank, kiln_tensor_sizes(t), strides);
-  return rank == 0 || memcmp(strides, kiln_tensor_strides(t), sizeof *strides * (size_t)rank) == 0;
-}
 kiln_status *kiln__empty_like(kiln_call *call, const kiln_tensor *t, kiln_dtype dtype,
                               int64_t format, kiln_tensor **out) {
   const int rank = kiln_tensor_rank(t);
   const int64_t *sizes = kiln_tensor_sizes(t);
   const kiln_strided like = kiln_tensor_strided(t);
   int64_t strides[KILN_MAX_RANK];
-  if (format != KILN_FORMAT_PRESERVE || is_row_major(t)) {
+  if (format != KILN_FORMAT_PRESERVE || kiln_tensor_has_rows(t)) {
     return kiln__empty(call, dtype, rank, sizes, format, out);
   }
   KILN_TRY(kiln__check_stored(call, dtype));

@@ -103,15 +103,10 @@ static inline bool same_shape(const kiln_tensor *a, const kiln_tensor *b) {
 static inline bool takes_numbers(const kiln_pw *pw) {
   return pw->functor != KILN_PW_pow && pw->functor != KILN_PW_lerp;
 }
-/* Contiguous, and dimensions of one element have the strides of a row-major tensor, too. */
-static inline bool has_rows(const kiln_tensor *t) {
-  const int64_t *sizes = kiln_tensor_sizes(t), *strides = kiln_tensor_strides(t);
-  int64_t expect = 1;
-  for (int i = kiln_tensor_rank(t) - 1; i >= 0; i--) {
-    if (strides[i] != expect) return false;
-    expect *= sizes[i];
-  }
-  return expect != 0; /* without elements the order tells */
+/* A number, which is an operand, leaves a row-major tensor's order; without elements the order
+ * tells. */
+static inline bool keeps_rows(const kiln_tensor *t) {
+  return t->numel != 0 && kiln_tensor_has_rows(t);
 }
 
 /* One contiguous run over all elements; false: not such a case. */
@@ -150,7 +145,7 @@ static inline bool run_plain(kiln_call *call, kiln_pw *pw, kiln_ivalue *out, kil
     *status = kiln_tensor_writable_data(dest, &to);
     if (*status) return true;
   } else {
-    if (numbers && !has_rows(model) && takes_numbers(pw)) return false;
+    if (numbers && !keeps_rows(model) && takes_numbers(pw)) return false;
     *status =
         kiln_call_tensor(call, result, kiln_tensor_rank(model), kiln_tensor_sizes(model), &dest);
     if (*status) return true;
@@ -319,7 +314,7 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
     }
   } else {
     kiln_strided operands[KILN_PW_MAX_IN];
-    int64_t strides[KILN_MAX_RANK], plain[KILN_MAX_RANK];
+    int64_t strides[KILN_MAX_RANK];
     int count = 0;
     for (int i = 0; i < s->pw->in_count; i++) {
       if (s->pw->in[i].tensor)
@@ -328,8 +323,7 @@ static kiln_status *prepare_output(state *s, kiln_ivalue *out) {
         operands[count++] = (kiln_strided){0, NULL, NULL};
     }
     kiln_strides_pointwise(s->rank, s->sizes, operands, count, strides);
-    kiln_strides_contiguous(s->rank, s->sizes, plain);
-    if (memcmp(strides, plain, sizeof(int64_t) * (size_t)s->rank) == 0) {
+    if (kiln_strides_are_rows(s->rank, s->sizes, strides)) {
       KILN_TRY(kiln_call_tensor(s->call, s->result, s->rank, s->sizes, &dest));
     } else {
       KILN_TRY(kiln_call_check(s->call, 0));

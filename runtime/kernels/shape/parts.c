@@ -160,8 +160,8 @@ static bool skipped(const kiln_tensor *t) {
 static bool all_suggest_last(const kiln_list *list) {
   bool last = list->count > 0;
   for (int64_t i = 0; last && i < list->count; i++) {
-    const kiln_strided t = kiln_tensor_strided(list->items[i].u.tensor);
-    last = kiln_has_channels_last(t.rank) && kiln_strides_suggest_channels_last(&t);
+    const kiln_tensor *t = list->items[i].u.tensor;
+    last = kiln_has_channels_last(kiln_tensor_rank(t)) && kiln_tensor_suggests_channels_last(t);
   }
   return last;
 }
