@@ -13,6 +13,7 @@
 #include "base/job_lock.h"
 #include "base/job_queue.h"
 #include "codegen/llvm/exit.h"
+#include "codegen/llvm/interleave.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math_bitcode.h"
 
@@ -154,6 +155,7 @@ static kiln_status *link_math(job *j) {
   ll->SetTarget(math, j->machine->triple);
   ll->SetModuleDataLayout(math, j->machine->layout);
   if (ll->LinkModules2(j->module, math)) return failed(j, NULL, "linking the math library");
+  kiln__llvm_interleave(ll, j->context, ll->GetNamedFunction(j->module, j->name));
   return NULL;
 }
 

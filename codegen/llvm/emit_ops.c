@@ -141,25 +141,37 @@ static LLVMValueRef part(const kiln__llvm_emitter *e, LLVMValueRef value, int fi
   return LL->BuildShuffleVector(BUILD, value, value, kiln__llvm_emit_iota(e, first, count), "");
 }
 
+/* The vector of `width` whose parts are these vectors of `lanes`; of the last one what is needed.
+ */
+static LLVMValueRef join(const kiln__llvm_emitter *e, const LLVMValueRef *parts, int lanes,
+                         int width) {
+  if (width <= lanes) return resize(e, parts[0], lanes, width);
+  int low = lanes;
+  while (2 * low < width) low *= 2;
+  LLVMValueRef first = join(e, parts, lanes, low);
+  LLVMValueRef rest = join(e, parts + low / lanes, lanes, width - low);
+  rest = resize(e, rest, width - low, low);
+  return LL->BuildShuffleVector(BUILD, first, rest, kiln__llvm_emit_iota(e, 0, width), "");
+}
+
 /* The same of vectors of `width`, which takes several calls where that is more, and fills a vector
- * where it is less. */
+ * where it is less: a row of 13 elements is 8 and 5. The calls stand side by side (interleave.c).
+ */
 static LLVMValueRef call_wide(kiln__llvm_emitter *e, const char *name, LLVMTypeRef result_scalar,
                               LLVMTypeRef scalar, int lanes, int width, LLVMValueRef *args,
                               int count) {
-  LLVMValueRef parts[2], some[2];
-  if (width <= lanes) {
-    for (int a = 0; a < count; a++) some[a] = resize(e, args[a], width, lanes);
-    return resize(e, call_math(e, name, result_scalar, scalar, lanes, some, count), lanes, width);
+  LLVMValueRef parts[KILN_LOOP_LANES][2], results[KILN_LOOP_LANES];
+  const int calls = (width + lanes - 1) / lanes;
+  for (int c = 0; c < calls; c++) {
+    const int first = c * lanes, size = width - first < lanes ? width - first : lanes;
+    for (int a = 0; a < count; a++) {
+      parts[c][a] = calls == 1 ? args[a] : part(e, args[a], first, size);
+      parts[c][a] = resize(e, parts[c][a], size, lanes);
+    }
   }
-  int low = lanes; /* of the first part: whole calls; a row of 13 elements is 8 and 5 */
-  while (2 * low < width) low *= 2;
-  const int sizes[2] = {low, width - low};
-  for (int h = 0; h < 2; h++) {
-    for (int a = 0; a < count; a++) some[a] = part(e, args[a], h * low, sizes[h]);
-    parts[h] = call_wide(e, name, result_scalar, scalar, lanes, sizes[h], some, count);
-  }
-  parts[1] = resize(e, parts[1], sizes[1], low);
-  return LL->BuildShuffleVector(BUILD, parts[0], parts[1], kiln__llvm_emit_iota(e, 0, width), "");
+  for (int c = 0; c < calls; c++)
+    results[c] = call_math(e, name, result_scalar, scalar, lanes, parts[c], count);
+  return join(e, results, lanes, width);
 }
 
 /* LLVM 19 makes one instruction of sign or bit operations with a constant and of a select between

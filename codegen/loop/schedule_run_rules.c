@@ -251,7 +251,6 @@ static int64_t count_iterations(const kiln_loop_nest *nest) {
 /* What the innermost loop of a nest without loops in its body computes. */
 typedef struct step {
   int count, functions; /* instructions; of functions, which take long to compile */
-  int in_turn;          /* functions of which each waits for the one before */
   int stores;
   bool masked;   /* all accesses of vectors have masks where a step is partial */
   bool scatters; /* a store's elements lie apart */
@@ -262,18 +261,12 @@ static step look_at_step(const look *l, kiln_arena *arena) {
   const kiln_loop_nest *nest = l->nest;
   const int last = nest->rank - 1;
   int *levels = KILN_NEW_ARRAY(arena, int, nest->body.count + 1);
-  int *waits = KILN_NEW_ARRAY(arena, int, nest->body.count + 1);
   step s = {.masked = true};
   kiln_loop_levels(nest, levels);
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     const bool is_store = inst->op == KILN_LOOP_store;
-    waits[i] = 0;
     if (levels[i] < nest->rank && !is_store) continue; /* it stands further out */
-    for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
-      if (waits[inst->args[a]] > waits[i]) waits[i] = waits[inst->args[a]];
-    waits[i] += is_math(inst);
-    if (waits[i] > s.in_turn) s.in_turn = waits[i];
     s.count++;
     s.functions += is_math(inst);
     s.stores += is_store;
@@ -337,10 +330,11 @@ static void narrow_vectors(const look *l, const step *s) {
   l->s->lanes = best;
 }
 
-/* Functions that wait for each other leave a CPU idle, for one vector's instructions are more than
- * it looks ahead: the steps are of several registers then, two where a call has MANY elements and
- * four from four times as many on, or where one kernel serves every size. Each register compiles as
- * long as one more body does. A row of unknown length may be less than one register. */
+/* The instructions of a function wait for each other, and are more than a CPU looks ahead: the
+ * steps are of several registers then, in turns (llvm/interleave.c), two where a call has MANY
+ * elements and four from four times as many on, or where one kernel serves every size. Each
+ * register compiles as long as one more body does. A row of unknown length may be less than one
+ * register. */
 static void widen_vectors(const look *l, const step *s) {
   const kiln_loop_nest *nest = l->nest;
   const kiln_dim extent = nest->extents[nest->rank - 1];
@@ -348,7 +342,7 @@ static void widen_vectors(const look *l, const step *s) {
   const int64_t count = symbols ? INT64_MAX : count_iterations(nest);
   const int bodies = (symbols ? 1 : 2) * (s->functions + s->count / TWICE);
   const int most = symbols ? BODIES / 2 : BODIES;
-  if (s->in_turn < 2 || !s->masked || (!number && nest->rank > 1)) return;
+  if (s->functions == 0 || !s->masked || (!number && nest->rank > 1)) return;
   for (int by = 2; by <= 4 && count >= (int64_t)MANY * by * by / 4 && bodies * by <= most;
        by *= 2) {
     const int lanes = 2 * l->s->lanes;

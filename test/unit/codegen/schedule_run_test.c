@@ -213,11 +213,11 @@ static void test_rules_of_bodies(void **unused) {
       {add, KILN_ISA_V2, "", "vector i0 4, unroll i0 1, parallel i0, grain 7692"},
       {FUNCTION("f32", "16383"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 2083"},
       {FUNCTION("f32", "16384"), KILN_ISA_AVX2, "",
-       "vector i0 8, unroll i0 1, parallel i0, grain 2083"},
+       "vector i0 16, unroll i0 1, parallel i0, grain 2083"},
       {FUNCTION("f32", "16384"), KILN_ISA_AVX2, "masks=8", "vector i0 8, parallel i0, grain 2083"},
       {FUNCTION("f32", "16384"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1785"},
       {FUNCTION("f16", "s0"), KILN_ISA_AVX512, "",
-       "vector i0 16, unroll i0 1, parallel i0, grain 4166"},
+       "vector i0 64, unroll i0 1, parallel i0, grain 4166"},
       {FUNCTION("f16", "s0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 2083"},
   };
   check_rules(cases, sizeof cases / sizeof *cases);
@@ -262,7 +262,7 @@ static void test_rules_of_rows(void **unused) {
 }
 
 /* Two functions, beside each other or the one of the other: large calls gain what more bodies, and
- * wider ones for what waits, take to compile; so do kernels that serve calls of every size. */
+ * wider ones, take to compile; so do kernels that serve calls of every size. */
 #define FUNCTIONS(count, second)                                                     \
   "kernel {\n in b0: f32[" count "] [1]\n out b1: f32[" count "] [1]\n nest [" count \
   "] {\n %0 = load f32 b0 + 0 [1]\n %1 = exp f32 %0\n %2 = tanh f32 " second         \
@@ -278,15 +278,15 @@ static void test_rules_of_functions(void **unused) {
   static const rule_case cases[] = {
       {FUNCTIONS("16383", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
       {FUNCTIONS("16384", "%0"), KILN_ISA_AVX2, "",
-       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+       "vector i0 16, unroll i0 1, parallel i0, grain 1156"},
       {FUNCTIONS("1000000", "%0"), KILN_ISA_AVX2, "",
-       "vector i0 8, unroll i0 1, parallel i0, grain 1156"},
+       "vector i0 32, unroll i0 1, parallel i0, grain 1156"},
       {FUNCTIONS("16383", "%1"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
       {FUNCTIONS("16384", "%1"), KILN_ISA_AVX2, "",
        "vector i0 16, unroll i0 1, parallel i0, grain 1156"},
       {FUNCTIONS("65536", "%1"), KILN_ISA_AVX2, "",
        "vector i0 32, unroll i0 1, parallel i0, grain 1156"},
-      {FUNCTIONS("s0", "%0"), KILN_ISA_AVX2, "", "vector i0 8, parallel i0, grain 1156"},
+      {FUNCTIONS("s0", "%0"), KILN_ISA_AVX2, "", "vector i0 32, parallel i0, grain 1156"},
       {FUNCTIONS("s0", "%1"), KILN_ISA_AVX2, "", "vector i0 32, parallel i0, grain 1156"},
       {FUNCTIONS("65536", "%1"), KILN_ISA_V2, "", "vector i0 4, parallel i0, grain 1075"},
       {FUNCTIONS("16384", "%1"), KILN_ISA_AVX512, "",
