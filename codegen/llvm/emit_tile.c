@@ -17,10 +17,6 @@
  * columns, where it is no whole one, each vector is a tile. */
 #include "codegen/llvm/emit_tile.h"
 
-enum {
-  SHORT = 12 /* instructions behind a contraction that are emitted for each vector */
-};
-
 static size_t room_of(const kiln_loop_nest *nest, int rows, int64_t panel) {
   return (size_t)rows * (size_t)panel * (size_t)nest->body.count;
 }
@@ -67,8 +63,7 @@ static void find_moves(const tile *x) {
 
 /* -- One row and vector at a time -- */
 
-/* The counters stand there; `whole`: vectors have all elements. */
-static place go_to(const tile *x, int row, int vector, bool whole) {
+place kiln__llvm_go_to(const tile *x, int row, int vector, bool whole) {
   kiln__llvm_emitter *e = x->t->e;
   const int width = e->width, inner = x->inner, left = x->panel - vector * width;
   place p = {.loop = inner, .reductions = e->reductions};
@@ -89,8 +84,7 @@ bool kiln__llvm_take_known(const tile *x, LLVMValueRef *table, int i, int row, i
   return true;
 }
 
-/* Whether it is the same in a whole row, whatever loops stand inside of the rows'. */
-static bool is_of_row(const tile *x, int i) {
+bool kiln__llvm_is_of_row(const tile *x, int i) {
   const kiln_loop_inst *inst = &x->t->nest->body.data[i];
   const bool in_loops = i >= x->c.first_open && i <= x->c.end;
   return x->open < 0 && !in_loops && !is_outside(x, i) && inst->op != KILN_LOOP_store &&
@@ -103,11 +97,11 @@ static void emit_row_values(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   for (int i = x->begin; i < x->end; i++) {
     const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (!is_of_row(x, i)) continue;
+    if (!kiln__llvm_is_of_row(x, i)) continue;
     if (!x->short_behind)
       e->tile_places[i] = kiln__llvm_emit_stack(e, inst->dtype, x->rows * e->width);
     for (int row = 0; row < x->rows; row++) {
-      const place p = go_to(x, row, 0, true);
+      const place p = kiln__llvm_go_to(x, row, 0, true);
       e->values = values_at(x, e->tile_values, row, 0);
       kiln__llvm_emit_straight(x->t, i, &p);
       if (!x->short_behind)
@@ -124,11 +118,12 @@ static void emit_before(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
   for (int row = 0; row < x->rows; row++) {
     for (int vector = 0; vector < x->vectors; vector++) {
-      const place p = go_to(x, row, vector, false);
+      const place p = kiln__llvm_go_to(x, row, vector, false);
       e->values = values_at(x, e->tile_values, row, vector);
       for (int i = x->begin; i < x->c.first_open; i++) {
         if ((e->tile_moves[i] & WANTED) && !is_outside(x, i) &&
-            !kiln__llvm_take_known(x, e->tile_values, i, row, vector) && !is_of_row(x, i))
+            !kiln__llvm_take_known(x, e->tile_values, i, row, vector) &&
+            !kiln__llvm_is_of_row(x, i))
           kiln__llvm_emit_straight(x->t, i, &p);
       }
     }
@@ -173,7 +168,7 @@ static void begin_contractions(const tile *x) {
                           offset_by(e, inst->dtype, to[i], kiln__llvm_emit_index(e, c * e->width)),
                           kiln_loop_size(inst->dtype));
         } else if (needs_place(x, i, row, vector)) {
-          (void)go_to(x, row, vector, true);
+          (void)kiln__llvm_go_to(x, row, vector, true);
           to[i] = address_of(e, x->t->s, inst, x->inner + 1);
         }
       }
@@ -256,7 +251,7 @@ static void emit_iteration(const tile *x, int chain) {
         if (inst->op == KILN_LOOP_contract) {
           contract(x, i, row, vector, chain);
         } else if (!is_outside(x, i) && !kiln__llvm_take_known(x, e->tile_values, i, row, vector)) {
-          const place p = go_to(x, row, vector, is_packed(x, inst));
+          const place p = kiln__llvm_go_to(x, row, vector, is_packed(x, inst));
           if (inst->op == KILN_LOOP_load) {
             e->values[i] = load(x, i, row, vector, &p);
           } else {
@@ -343,111 +338,6 @@ static void end_contractions(const tile *x) {
   }
 }
 
-/* -- Behind the contraction: a loop over rows and one over vectors, so that functions of
- *    runtime/math are inlined once; what is short is emitted for each -- */
-
-/* The vector at element `at` of what the tile keeps of instruction i. */
-static LLVMValueRef load_kept(kiln__llvm_emitter *e, kiln_dtype dtype, int i, LLVMValueRef at) {
-  return load_aligned(e, kiln__llvm_emit_vector_type(e, dtype),
-                      offset_by(e, dtype, e->tile_places[i], at), kiln_loop_size(dtype));
-}
-
-/* A row and a vector that are known. */
-static void emit_known_element(const tile *x, int row, int vector) {
-  kiln__llvm_emitter *e = x->t->e;
-  const place p = go_to(x, row, vector, false);
-  LLVMValueRef at = kiln__llvm_emit_index(e, (row * x->vectors + vector) * e->width);
-  e->values = values_at(x, e->tile_values, row, vector);
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (inst->op == KILN_LOOP_contract) {
-      e->values[i] = load_kept(e, inst->dtype, i, at);
-    } else if (is_of_row(x, i)) {
-      e->values[i] = values_at(x, e->tile_values, row, 0)[i];
-    } else if (is_kept_of_column(x, i)) {
-      e->values[i] = load_kept(e, inst->dtype, i, kiln__llvm_emit_index(e, vector * e->width));
-    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
-      continue;
-    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
-      kiln__llvm_emit_straight(x->t, i, &p);
-    }
-  }
-}
-
-/* Row `row` and vector `vector` of the tile, of which `left` elements are there; NULL: all. */
-static void emit_element(const tile *x, LLVMValueRef row, LLVMValueRef vector, LLVMValueRef left) {
-  kiln__llvm_emitter *e = x->t->e;
-  const int inner = x->inner;
-  if (e->width == 1) left = NULL;
-  place p = {.loop = inner, .reductions = e->reductions, .left = left};
-  if (left) p.mask = kiln__llvm_emit_mask(e, left);
-  x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
-  x->t->s->counters[inner] =
-      x->left ? x->first_column : binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
-  LLVMValueRef at = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, x->vectors));
-  at = binary(e, LLVMMul, binary(e, LLVMAdd, at, vector), kiln__llvm_emit_index(e, e->width));
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (inst->op == KILN_LOOP_contract) {
-      e->values[i] = load_kept(e, inst->dtype, i, at);
-    } else if (is_of_row(x, i)) {
-      LLVMValueRef of = binary(e, LLVMMul, row, kiln__llvm_emit_index(e, e->width));
-      e->values[i] = load_kept(e, inst->dtype, i, of);
-    } else if (is_kept_of_column(x, i)) {
-      LLVMValueRef of = binary(e, LLVMMul, vector, kiln__llvm_emit_index(e, e->width));
-      e->values[i] = load_kept(e, inst->dtype, i, of);
-    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
-      continue;
-    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
-      kiln__llvm_emit_straight(x->t, i, &p);
-    }
-  }
-}
-
-/* All rows; of `columns` in panels the last one has some of the vectors alone, whole ones. */
-static void emit_known(const tile *x, int64_t columns) {
-  kiln__llvm_emitter *e = x->t->e;
-  const int some = (int)(columns / e->width % x->vectors), always = some ? some : x->vectors;
-  for (int row = 0; row < x->rows; row++)
-    for (int vector = 0; vector < always; vector++) emit_known_element(x, row, vector);
-  if (!some) return;
-  LLVMValueRef panel = kiln__llvm_emit_index(e, x->panel);
-  LLVMBasicBlockRef behind =
-      begin_if(e, LL->BuildICmp(BUILD, LLVMIntEQ, columns_left(x), panel, ""));
-  for (int row = 0; row < x->rows; row++)
-    for (int vector = always; vector < x->vectors; vector++) emit_known_element(x, row, vector);
-  end_if(e, behind);
-}
-
-static void emit_behind(const tile *x) {
-  kiln__llvm_emitter *e = x->t->e;
-  const int64_t columns = x->open < 0 ? x->t->nest->tile.columns : 0;
-  if (x->short_behind) {
-    emit_known(x, columns);
-    return;
-  }
-  LLVMValueRef zero = kiln__llvm_emit_index(e, 0), width = kiln__llvm_emit_index(e, e->width);
-  LLVMValueRef left = columns_left(x);
-  LLVMValueRef whole = LL->BuildBinOp(BUILD, LLVMUDiv, left, width, "");
-  LLVMValueRef rest = LL->BuildBinOp(BUILD, LLVMURem, left, width, "");
-  loop rows = loop_begin(e, zero);
-  if (x->panel >= e->width && !x->left) {
-    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, zero, whole, ""));
-    loop l = loop_begin(e, zero);
-    emit_element(x, rows.counter, l.counter, NULL);
-    loop_end(e, l, 1, whole);
-    end_if(e, behind);
-  }
-  if (x->left) {
-    emit_element(x, rows.counter, zero, left);
-  } else if (x->panel % e->width != 0 || columns % e->width != 0) {
-    LLVMBasicBlockRef behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntNE, rest, zero, ""));
-    emit_element(x, rows.counter, whole, rest);
-    end_if(e, behind);
-  }
-  loop_end(e, rows, 1, kiln__llvm_emit_index(e, x->rows));
-}
-
 /* -- Tiles -- */
 
 /* One tile, at which all loops around it stand. */
@@ -458,7 +348,7 @@ static void emit_sums(const tile *x) {
   emit_loops(x, 0);
   end_contractions(x);
   x->t->e->values = x->t->e->tile_values;
-  emit_behind(x);
+  kiln__llvm_emit_behind(x);
 }
 
 /* The loops between that of the rows and the innermost one. */
@@ -482,6 +372,7 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   x.rows = rows;
   x.first_row = first_row;
   if (rows < whole->rows && x.chains == 1) x.unroll = 1; /* they are a tile of many: less code */
+  if (rows < whole->rows) x.turns = 1;
   x.next_line = kiln__llvm_find_next_line(&x);
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
@@ -589,23 +480,6 @@ static void emit_outer_loops(tile *x, int depth) {
   loop_end(e, l, 1, x->t->s->last[depth]);
 }
 
-/* Not with functions of runtime/math, nor where a panel ends within a vector at run time. */
-static bool is_short_behind(const tile *x) {
-  int count = 0;
-  const int width = x->t->e->width;
-  if (x->open >= 0 || x->t->nest->tile.columns % width != 0) return false;
-  if (x->t->nest->tile.columns && x->panel % width != 0) return false;
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (i >= x->c.first_open && i <= x->c.end) continue;
-    if (is_of_row(x, i) || is_outside(x, i)) continue;
-    if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) continue;
-    if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
-    count++;
-  }
-  return count <= SHORT;
-}
-
 /* Whether an operand has vectors of its own in each row. */
 static bool reads_both(const tile *x) {
   bool both = false;
@@ -633,7 +507,7 @@ static tile make_tile(const tree *t, int open, int rows, int64_t panel) {
   x.chains = kiln_schedule_chains(rows * x.vectors, t->e->target->registers, reads_both(&x));
   while (x.chains > x.unroll) x.chains /= 2;
   kiln__llvm_find_columns(&x);
-  x.short_behind = is_short_behind(&x);
+  kiln__llvm_plan_behind(&x);
   x.next = kiln__llvm_find_next(&x);
   return x;
 }

@@ -24,6 +24,7 @@ typedef struct tile {
   int column_depth;         /* loops that values of columns stand in; -1: there are none */
   bool pairs;               /* the innermost loop is a product of pairs (emit_tile_pairs.c) */
   bool short_behind;        /* what stands behind the sums: it is emitted for each vector */
+  int turns;                /* else for so many rows at once, in a loop */
   LLVMValueRef first, last; /* of the rows */
   LLVMValueRef first_row;
   LLVMValueRef counter;   /* of the innermost loop of the sums, at the begin of its step */
@@ -59,6 +60,10 @@ static inline LLVMValueRef columns_left(const tile *x) {
 static inline LLVMValueRef *values_at(const tile *x, LLVMValueRef *table, int row, int vector) {
   return table + (row * x->vectors + vector) * x->t->nest->body.count;
 }
+/* Sets the counters to a row and vector that are known; `whole`: vectors have all elements. */
+place kiln__llvm_go_to(const tile *x, int row, int vector, bool whole);
+/* Whether an instruction is the same in a whole row, whatever loops stand inside of the rows'. */
+bool kiln__llvm_is_of_row(const tile *x, int i);
 /* Whether the value is that of another row or vector, from which it is taken. */
 bool kiln__llvm_take_known(const tile *x, LLVMValueRef *table, int i, int row, int vector);
 /* Where a load's element of the iteration lies, and the accumulator of a contraction. */
@@ -66,6 +71,11 @@ LLVMValueRef kiln__llvm_iteration_at(const tile *x, int i, int row, int vector);
 LLVMValueRef kiln__llvm_sum_at(const tile *x, int i, int row, int vector, int chain);
 /* Both iterations of the innermost loop. */
 void kiln__llvm_emit_pairs(const tile *x, int chain);
+
+/* emit_tile_behind.c: how what stands behind the sums is emitted, and emits it: sums are in memory,
+ * [row][vector]. */
+void kiln__llvm_plan_behind(tile *x);
+void kiln__llvm_emit_behind(const tile *x);
 
 /* Whether it is the same in all rows: what batch norm makes of its parameters. It is found before
  * the rows. */

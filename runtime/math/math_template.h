@@ -160,15 +160,13 @@ KILN_MATH_PUBLIC V FN(expm1)(V x) {
   return H(copysign)(H(select)(n == 0, p, wide), x);
 }
 
-/* exp(-|x|) first, so that neither end overflows and the small end keeps its denormals. What
- * 1 + e lost by rounding is put back. */
+/* 1 / (1 + exp(-x)), of which exp(-40) is too little to be seen, and 0 where that is below the
+ * least normal number: there PyTorch's is 0 soon, too, for exp(x) is infinite. */
 KILN_MATH_PUBLIC V FN(sigmoid)(V x) {
   V n;
-  V a = H(at_most)(H(abs)(x), -EXP_MIN);
-  V p = H(exp_parts)(-a, H(splat)((T)-0.0), &n);
-  V e = H(scale)(p + 1, n), d = 1 + e;
-  V q = H(select)(x < 0, e, H(splat)(1)) / d;
-  return q - q * (e - (d - 1));
+  V p = H(exp_parts)(H(at_least)(H(at_most)(-x, -EXP_NORMAL), -40), H(splat)((T)-0.0), &n);
+  V s = H(scale_normal)(H(splat)(1), n); /* 1 + exp(-x) = 1 + s + s p, which rounds once or twice */
+  return H(select)(x < EXP_NORMAL, H(splat)(0), 1 / H(madd)(p, s, 1 + s));
 }
 
 /* Odd polynomial below 0.625, 1 - 2/(exp(2|x|) + 1) above, where that loses nothing. */

@@ -43,7 +43,8 @@ static long double want_of(const char *name, long double x, long double y, long 
   for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
     if (strcmp(references[i].name, name) != 0) continue;
     const long double want = references[i].one ? references[i].one(x) : references[i].two(x, y);
-    return strcmp(name, "exp_normal") == 0 && want < normal ? 0 : want;
+    const int is_normal = strcmp(name, "exp_normal") == 0 || strcmp(name, "sigmoid") == 0;
+    return is_normal && want < normal ? 0 : want;
   }
   fail_msg("no reference for %s", name);
   return 0;
