@@ -186,6 +186,8 @@ static void emit_body(kiln__llvm_emitter *e, nest_state *s) {
     bool moves = next < s->access_count && s->accesses[next].number == i;
     if (inst->op == KILN_LOOP_store) {
       emit_store(e, s, &s->accesses[next]);
+    } else if (e->tables[i]) {
+      e->values[i] = kiln__llvm_load_same(e, s, i);
     } else if (moves) {
       e->values[i] = emit_load(e, s, &s->accesses[next]);
     } else if (s->levels[i] == s->rank) {
@@ -269,8 +271,7 @@ static void emit_any_steps(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef fi
   loop_end(e, l, e->width, last);
 }
 
-/* Whether boxes cut the loop, anywhere. */
-static bool is_cut(const kiln_loop_nest *nest, int d) {
+bool kiln__llvm_is_cut(const kiln_loop_nest *nest, int d) {
   for (int axis = 0; axis < kiln_loop_nest_axes(nest); axis++)
     if (kiln_loop_nest_axis(nest, axis) == d) return true;
   return false;
@@ -279,7 +280,7 @@ static bool is_cut(const kiln_loop_nest *nest, int d) {
 /* Whether steps of so many elements leave nothing, as far as is known. */
 static bool is_whole(const kiln__llvm_emitter *e, const nest_state *s, int step) {
   const int inner = s->rank - 1;
-  return !is_cut(e->nest, inner) && kiln_dim_is_number(s->extents[inner]) &&
+  return !kiln__llvm_is_cut(e->nest, inner) && kiln_dim_is_number(s->extents[inner]) &&
          s->extents[inner] % step == 0;
 }
 
@@ -356,11 +357,12 @@ static void emit_inner(kiln__llvm_emitter *e, nest_state *s, LLVMValueRef first,
 
 static void emit_loops(kiln__llvm_emitter *e, nest_state *s, int depth) {
   LLVMValueRef first = s->first[depth], last = s->last[depth];
+  if (depth == s->table_depth) kiln__llvm_emit_table(e, s);
   if (depth == s->rank - 1) {
     emit_inner(e, s, first, last);
     return;
   }
-  const bool once = s->extents[depth] == 1 && !is_cut(e->nest, depth);
+  const bool once = s->extents[depth] == 1 && !kiln__llvm_is_cut(e->nest, depth);
   loop l = {.counter = first};
   if (!once) l = loop_begin(e, first);
   s->counters[depth] = l.counter;
@@ -429,7 +431,7 @@ static LLVMValueRef emit_part(const kiln__llvm_emitter *e, nest_state *s, LLVMVa
   for (int d = 0; d < s->rank; d++) {
     s->first[d] = kiln__llvm_emit_index(e, 0);
     s->last[d] = kiln__llvm_emit_dim(e, s->extents[d]);
-    if (kiln_dim_is_number(s->extents[d]) || is_cut(e->nest, d)) continue;
+    if (kiln_dim_is_number(s->extents[d]) || kiln__llvm_is_cut(e->nest, d)) continue;
     /* Of s0 columns x[:, 2:] may have none, and so may whole panels of them. */
     LLVMValueRef some = LL->BuildICmp(BUILD, LLVMIntSLT, s->first[d], s->last[d], "");
     any = any ? binary(e, LLVMAnd, any, some) : some;
@@ -464,6 +466,7 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
   LLVMBasicBlockRef work = new_block(e), behind = new_block(e);
   for (int d = 0; d < nest->rank; d++) s->extents[d] = nest->extents[d];
   s->levels = e->levels;
+  s->same = e->same;
   s->accesses = e->accesses;
   e->nest = nest;
   e->width = nest->run.lanes;
@@ -482,6 +485,7 @@ static void emit_nest(kiln__llvm_emitter *e, const kiln_loop_nest *nest, LLVMVal
     kiln__llvm_emit_tree(e, s);
   } else {
     find_accesses(e, s);
+    kiln__llvm_find_table(e, s);
     emit_loops(e, s, 0);
   }
   LL->BuildBr(BUILD, behind);
@@ -607,7 +611,7 @@ size_t kiln__llvm_emit_room(const kiln_loop_flat *kernel) {
   const kiln_loop_fn *fn = kernel->fn;
   return ((size_t)(fn->buffers.count + 1 + fn->scalars.count) + steps_of(kernel)) *
              sizeof(LLVMValueRef) +
-         (longest_body(fn) + 1) * (4 * sizeof(LLVMValueRef) + sizeof(access) + 5 * sizeof(int)) +
+         (longest_body(fn) + 1) * (5 * sizeof(LLVMValueRef) + sizeof(access) + 6 * sizeof(int)) +
          2 * kiln__llvm_tile_room(fn) * sizeof(LLVMValueRef);
 }
 
@@ -618,14 +622,16 @@ static void divide_room(kiln__llvm_emitter *e, void *room) {
   e->scalars = e->data + e->fn->buffers.count + 1;
   e->steps = e->scalars + e->fn->scalars.count;
   e->values = e->steps + steps_of(e->kernel);
-  e->reductions = e->values + most;
+  e->tables = e->values + most;
+  e->reductions = e->tables + most;
   e->fast = e->reductions + most;
   e->places = e->fast + most;
   e->tile_values = e->places + most;
   e->tile_places = e->tile_values + kiln__llvm_tile_room(e->fn);
   e->accesses = (access *)(void *)(e->tile_places + kiln__llvm_tile_room(e->fn));
   e->levels = (int *)(void *)(e->accesses + most);
-  e->scopes.parent = e->levels + most;
+  e->same = e->levels + most;
+  e->scopes.parent = e->same + most;
   e->scopes.depth = e->scopes.parent + most;
   e->scopes.end = e->scopes.depth + most;
   e->tile_moves = e->scopes.end + most;

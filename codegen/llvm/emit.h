@@ -30,8 +30,9 @@ typedef struct kiln__llvm_emitter {
   const kiln_loop_nest *nest;
   int width;            /* elements of a vector */
   LLVMValueRef *values; /* of its instructions: vectors of `width` */
+  LLVMValueRef *tables; /* of what is the same in all rows: its memory, else NULL */
   struct access *accesses;
-  int *levels;
+  int *levels, *same;
   /* Of its loops (emit_tree.c): accumulators in memory and, for short bodies, others; places. */
   LLVMValueRef *reductions, *fast, *places;
   kiln_loop_scopes scopes;

@@ -26,6 +26,8 @@ typedef struct nest_state {
   LLVMValueRef left; /* elements of this step, 1 to width, i64 */
   LLVMValueRef full; /* left == width; where stores' masks are dear, else NULL */
   LLVMValueRef mask; /* NULL: the step is whole */
+  int *same;         /* of an instruction: it is in a table, or what is is made of it */
+  int table_depth;   /* loops around the tables' own; -1: there are none */
 } nest_state;
 
 /* Where an instruction is emitted. */
@@ -88,6 +90,14 @@ static inline LLVMValueRef offset_by(const kiln__llvm_emitter *e, kiln_dtype dty
 static inline LLVMTypeRef memory_vector(const kiln__llvm_emitter *e, kiln_dtype dtype) {
   return kiln__llvm_emit_vector_of(e, kiln__llvm_emit_memory_type(e, dtype));
 }
+
+/* Whether boxes cut the loop, anywhere. */
+bool kiln__llvm_is_cut(const kiln_loop_nest *nest, int d);
+/* emit_table.c: finds what is the same in all rows; makes it, where loops as far as table_depth
+ * stand; and takes it, where the innermost one does. */
+void kiln__llvm_find_table(kiln__llvm_emitter *e, nest_state *s);
+void kiln__llvm_emit_table(kiln__llvm_emitter *e, nest_state *s);
+LLVMValueRef kiln__llvm_load_same(kiln__llvm_emitter *e, const nest_state *s, int i);
 
 static inline LLVMValueRef lane_of(const kiln__llvm_emitter *e, LLVMValueRef vector, int lane) {
   if (e->width == 1) return vector;
