@@ -315,5 +315,9 @@ void kiln__schedule_choose_run(const kiln_loop_fn *fn, int number, const kiln_ma
 /* Elements of a vector where a register holds `lanes` floats: half as many where all numbers of the
  * nest are of 8 bytes. */
 int kiln__schedule_width(const kiln_loop_nest *nest, int lanes);
-/* Of a nest with a tile, which reads a whole vector where less is left. */
-int kiln__schedule_tile_width(const kiln_loop_nest *nest, int lanes);
+/* Of a nest with a tile, which reads a whole vector where less is left: no more than may be read.
+ */
+int kiln__schedule_most_width(const kiln_loop_nest *nest, int lanes);
+/* That of so many columns: a few go in narrower vectors where masks are dear, for there each row is
+ * stored through one. */
+int kiln__schedule_tile_width(const kiln_loop_nest *nest, const kiln_machine *m, kiln_dim columns);

@@ -339,10 +339,15 @@ static double cost_of_bytes(double bytes, const kiln_machine *m) {
   return bytes <= (double)(m->l2_bytes / 2) ? bytes : FAR * bytes;
 }
 
-/* Whether all panels stand inside of the rows' loop. There each tile reads all that is packed, the
- * first one from far; but what the rows read is read once, and not for each panel, and their lines
- * are whole: a panel that stands outside comes to parts of lines, which its neighbour comes to once
- * more. */
+/* Whether the loop moves what is packed, and is not the panels': of a convolution, its groups. */
+static bool is_of_groups(const kiln_schedule_nest *s, const kiln_loop_inst *load, int d) {
+  return d != s->panel_loop && load->strides[d] != 0;
+}
+
+/* Whether all panels, of all groups, stand inside of the rows' loop. There each tile reads all that
+ * is packed, the first one from far; but what the rows read is read once, and not for each panel,
+ * and their lines are whole: a panel that stands outside comes to parts of lines, which its
+ * neighbour comes to once more. */
 static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
                         const kiln_schedule_nest *s, const kiln_loop_inst *load, bool both,
                         const kiln_machine *m) {
@@ -350,8 +355,11 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
   const int64_t width = (int64_t)s->panel * packed_size(nest, load);
   const bool lines = (width % m->line_bytes == 0 && all * width / s->panel % m->line_bytes == 0) ||
                      (both && m->lanes * kiln_loop_size(load->dtype) >= m->line_bytes);
-  const double columns = (double)all;
-  const double packed = panel_bytes(nest, load, (int64_t)columns);
+  double groups = 1;
+  for (int d = 0; d < nest->rank; d++)
+    if (is_of_groups(s, load, d)) groups *= (double)kiln_dim_or(nest->extents[d], LONG);
+  const double columns = (double)all * groups;
+  const double packed = panel_bytes(nest, load, all) * groups;
   const double tiles = rows_over(nest, load, LONG) / (double)s->tile;
   if (packed > (double)(m->l2_bytes / 2) || columns <= s->panel) return false;
   /* Two panels share half a line, on average, but where all begin with one. Where lines come
@@ -368,7 +376,9 @@ static bool wants_strip(const kiln_loop_fn *fn, const kiln_loop_nest *nest,
     const double cost = cost_of_bytes(bytes, m);
     const bool between = both && m->fetch_bytes > m->line_bytes && cost > bytes;
     inside += cost;
-    outside += cost * (inst->strides[s->panel_loop] != 0 && !between ? parts : all_of_it);
+    bool moves = inst->strides[s->panel_loop] != 0;
+    for (int d = 0; d < nest->rank; d++) moves |= is_of_groups(s, load, d) && inst->strides[d] != 0;
+    outside += cost * (moves && !between ? parts : all_of_it);
   }
   return inside < outside;
 }
@@ -414,7 +424,7 @@ static bool choose(const kiln_loop_fn *fn, int number, const kiln_machine *m, bo
   if (!find_operands(nest, &o) || !find_sides(nest, &o, &s)) return false;
   const kiln_dim columns = nest->extents[s.column];
   if (!kiln_dim_is_number(columns)) return false;
-  const int width = kiln__schedule_tile_width(nest, kiln__schedule_width(nest, m->lanes));
+  const int width = kiln__schedule_tile_width(nest, m, columns);
   const kiln_loop_inst *inst = &nest->body.data[s.load];
   const kiln_loop_buffer *b = &fn->buffers.data[inst->index];
   const int64_t rows = s.row < 0 ? 1 : kiln_dim_or(nest->extents[s.row], LONG);

@@ -198,7 +198,7 @@ static int largest_read(const kiln_loop_nest *nest) {
   return largest;
 }
 
-int kiln__schedule_tile_width(const kiln_loop_nest *nest, int lanes) {
+int kiln__schedule_most_width(const kiln_loop_nest *nest, int lanes) {
   /* Of every second element twice as many are read. */
   const int most = KILN_KERNEL_PACK_BEHIND / 2 / largest_read(nest);
   return lanes < most ? lanes : most;
@@ -215,7 +215,7 @@ static kiln_status *verify_vector(const kiln_loop_nest *nest, int number,
   if (loop < 0 && !has_loops(nest)) REFUSE(number, "vectors of the body, which has no loops");
   if (s->panel) {
     if (loop != s->panel_loop) REFUSE(number, "vectors go along the panels, i%d", s->panel_loop);
-    const int most = kiln__schedule_tile_width(nest, s->lanes);
+    const int most = kiln__schedule_most_width(nest, s->lanes);
     if (s->lanes > most) REFUSE(number, "vectors of %d in panels have %d at most", s->lanes, most);
   } else if (s->body_count) {
     if (loop >= 0) REFUSE(number, "vectors of i%d, but tiles of the body", loop);

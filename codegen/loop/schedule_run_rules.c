@@ -28,6 +28,14 @@ int kiln__schedule_width(const kiln_loop_nest *nest, int lanes) {
   return wide && !narrow && lanes > 1 ? lanes / 2 : lanes;
 }
 
+enum { NARROWEST = 4 /* lanes of a tile's vectors */ };
+
+int kiln__schedule_tile_width(const kiln_loop_nest *nest, const kiln_machine *m, kiln_dim columns) {
+  int lanes = kiln__schedule_most_width(nest, kiln__schedule_width(nest, m->lanes));
+  while (m->masks > 1 && lanes > NARROWEST && kiln_dim_or(columns, lanes) <= lanes / 2) lanes /= 2;
+  return lanes;
+}
+
 /* Whether loops of the body walk down more columns than a vector has, of which twice as many at
  * once read whole lines of memory, where they are far apart, and have their sums in the first
  * cache. Not where places are found, of which a vector fills registers enough. */
@@ -140,7 +148,7 @@ static void choose_vectors(const look *l, bool has_loops) {
   s->vector_loop = nest->rank - 1;
   if (s->tile) {
     s->vector_loop = s->panel_loop;
-    lanes = kiln__schedule_tile_width(nest, lanes);
+    lanes = kiln__schedule_tile_width(nest, l->m, nest->extents[s->panel_loop]);
   } else if (s->body_count || (has_loops && !has_short_products(l, lanes) &&
                                (kiln_loop_strips_body(nest) || wants_single(l, lanes)))) {
     s->vector_loop = -1;

@@ -37,6 +37,44 @@ static void test_rules_of_windows(void **unused) {
   }
 }
 
+/* Groups of few channels: a line of an image is of several groups, so that all of them go over a
+ * tile of its pixels; and where masks are dear, a result's few columns are a narrow vector. Groups
+ * whose weights the first cache does not keep stay outside. */
+#define GROUPS(groups, each, all, w)                                                               \
+  "kernel {\n in b0: f32[58, 58, " all "] [" all "0, " all ", 1]\n in b1: f32[" all ", " each      \
+  ", 3, 3] [" w ", 9, 3, 1]\n out b2: f32[56, 56, " all "] [" all "0, " all                        \
+  ", 1]\n nest [56, 56, " groups ", " each "] {\n reduce 3 {\n reduce 3 {\n reduce " each          \
+  " {\n %3 = load f32 b0 + 0 [" all "0, " all ", " each ", 0, " all "0, " all                      \
+  ", 1]\n %4 = load f32 b1 + 0 [0, 0, " each "0, " w ", 3, 1, 9]\n %5 = contract f32 %3, %4 over " \
+  "3\n }\n }\n }\n store f32 b2 + 0 [" all "0, " all ", " each ", 1], %5\n }\n}\n"
+
+static void test_rules_of_groups(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *kernel;
+    kiln_isa isa;
+    int lanes, strip;
+  } cases[] = {
+      {GROUPS("32", "4", "128", "36"), KILN_ISA_AVX2, 4, 1},
+      {GROUPS("32", "4", "128", "36"), KILN_ISA_AVX512, 16, 1},
+      {GROUPS("64", "2", "128", "18"), KILN_ISA_AVX2, 4, 1},
+      {GROUPS("16", "8", "128", "72"), KILN_ISA_AVX2, 8, 0},
+      {GROUPS("32", "32", "1024", "288"), KILN_ISA_AVX2, 8, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    fixture_open(&f);
+    kiln_machine machine;
+    kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
+    assert_ok(kiln_machine_describe(cases[i].isa, KILN_STR("l1=32768,l2=524288,line=64,fetch=64"),
+                                    &machine));
+    kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
+    assert_int_equal(s.nests[0].lanes, cases[i].lanes);
+    assert_int_equal(s.nests[0].strip, cases[i].strip);
+    fixture_close(&f);
+  }
+}
+
 /* A panel is asked for while few rows go through the one before, and what comes a quarter of the
  * first cache later where they are one tile. Few rows that would be several tiles have narrow
  * panels. */
@@ -87,6 +125,7 @@ static void test_rules_of_prefetch(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rules_of_windows),
+      cmocka_unit_test(test_rules_of_groups),
       cmocka_unit_test(test_rules_of_prefetch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
