@@ -26,7 +26,8 @@ typedef struct nest_state {
   LLVMValueRef left; /* elements of this step, 1 to width, i64 */
   LLVMValueRef full; /* left == width; where stores' masks are dear, else NULL */
   LLVMValueRef mask; /* NULL: the step is whole */
-  int *same;         /* of an instruction: it is in a table, or what is is made of it */
+  int *same;         /* of instructions that are the same in all rows: 1; functions, and what is
+                      * made of them: 2; else 0. Where there are tables */
   int table_depth;   /* loops around the tables' own; -1: there are none */
 } nest_state;
 

@@ -18,7 +18,7 @@ static bool is_same(const kiln__llvm_emitter *e, const nest_state *s, int i, int
   if (!is_load && (kiln_loop_has_map(inst) || inst->op == KILN_LOOP_check)) return false;
   for (int d = depth; is_load && d < s->rank - 1; d++)
     if (inst->strides[d] != 0) return false;
-  if (is_load) return inst->strides[s->rank - 1] == 1;
+  if (is_load) return inst->index < e->fn->input_count && inst->strides[s->rank - 1] == 1;
   for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++)
     if (!same[inst->args[a]] && s->levels[inst->args[a]] > depth) return false;
   return true;

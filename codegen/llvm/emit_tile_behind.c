@@ -44,28 +44,6 @@ static LLVMValueRef load_kept(kiln__llvm_emitter *e, kiln_dtype dtype, int i, LL
                       offset_by(e, dtype, e->tile_places[i], at), kiln_loop_size(dtype));
 }
 
-/* A row and a vector that are known. */
-static void emit_known_element(const tile *x, int row, int vector) {
-  kiln__llvm_emitter *e = x->t->e;
-  const place p = kiln__llvm_go_to(x, row, vector, false);
-  LLVMValueRef at = kiln__llvm_emit_index(e, (row * x->vectors + vector) * e->width);
-  e->values = values_at(x, e->tile_values, row, vector);
-  for (int i = x->begin; i < x->end; i++) {
-    const kiln_loop_inst *inst = &x->t->nest->body.data[i];
-    if (inst->op == KILN_LOOP_contract) {
-      e->values[i] = load_kept(e, inst->dtype, i, at);
-    } else if (kiln__llvm_is_of_row(x, i)) {
-      e->values[i] = values_at(x, e->tile_values, row, 0)[i];
-    } else if (is_kept_of_column(x, i)) {
-      e->values[i] = load_kept(e, inst->dtype, i, kiln__llvm_emit_index(e, vector * e->width));
-    } else if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) {
-      continue;
-    } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
-      kiln__llvm_emit_straight(x->t, i, &p);
-    }
-  }
-}
-
 /* One instruction of row `row` and vector `vector`, whose values are the emitter's. */
 static void emit_of_element(const tile *x, int i, LLVMValueRef row, LLVMValueRef vector,
                             const place *p) {
@@ -85,6 +63,20 @@ static void emit_of_element(const tile *x, int i, LLVMValueRef row, LLVMValueRef
   } else if ((i < x->c.first_open || i > x->c.end) && !is_outside(x, i)) {
     x->t->s->counters[x->row_loop] = binary(e, LLVMAdd, x->first_row, row);
     kiln__llvm_emit_straight(x->t, i, p);
+  }
+}
+
+/* A row and a vector that are known. */
+static void emit_known_element(const tile *x, int row, int vector) {
+  kiln__llvm_emitter *e = x->t->e;
+  LLVMValueRef at_row = kiln__llvm_emit_index(e, row), at_vector = kiln__llvm_emit_index(e, vector);
+  const place p = kiln__llvm_go_to(x, row, vector, false);
+  e->values = values_at(x, e->tile_values, row, vector);
+  for (int i = x->begin; i < x->end; i++) {
+    if (kiln__llvm_is_of_row(x, i)) /* it is in no memory */
+      e->values[i] = values_at(x, e->tile_values, row, 0)[i];
+    else
+      emit_of_element(x, i, at_row, at_vector, &p);
   }
 }
 
