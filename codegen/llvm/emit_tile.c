@@ -373,7 +373,7 @@ static void emit_rows(const tile *whole, int rows, LLVMValueRef first_row) {
   x.first_row = first_row;
   if (rows < whole->rows && x.chains == 1) x.unroll = 1; /* they are a tile of many: less code */
   if (rows < whole->rows) x.turns = 1;
-  x.next_line = kiln__llvm_find_next_line(&x);
+  x.next_part = kiln__llvm_find_next_part(&x);
   for (int k = 0; k < rows * x.vectors; k++) {
     for (int i = 0; i < count; i++) e->tile_values[k * count + i] = outer[i];
   }

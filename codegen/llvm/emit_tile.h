@@ -30,7 +30,7 @@ typedef struct tile {
   LLVMValueRef counter;   /* of the innermost loop of the sums, at the begin of its step */
   int step;               /* the iteration since then */
   int next;               /* the load of a panel whose next one is prefetched; -1: there is none */
-  LLVMValueRef next_line; /* the first of its lines that the tile asks for, in elements */
+  LLVMValueRef next_part; /* where the part of it begins that the tile asks for, in elements */
   /* Of one vector, which perhaps is no whole one: where it begins, and its elements; else NULL. */
   LLVMValueRef first_column, left;
 } tile;
@@ -85,9 +85,9 @@ void kiln__llvm_find_columns(tile *x);
 /* Puts them into memory, from which all rows take them. */
 void kiln__llvm_emit_columns(const tile *x);
 /* emit_tile_ahead.c: the load of what is packed, whose next panel is prefetched (-1: there is
- * none); where the tile's lines of that begin, in elements: another place for each tile of the
- * rows; asking for those that go with an iteration; and for the results' lines. */
+ * none); where the tile's part of that begins, in elements: each tile of the panel has one; asking
+ * for what goes with an iteration; and for the results' lines. */
 int kiln__llvm_find_next(const tile *x);
-LLVMValueRef kiln__llvm_find_next_line(const tile *x);
+LLVMValueRef kiln__llvm_find_next_part(const tile *x);
 void kiln__llvm_emit_next(const tile *x);
 void kiln__llvm_emit_claim(const tile *x);

@@ -164,10 +164,10 @@ static tile_shape find_shape(int64_t columns, int64_t rows, int width, const kil
 }
 
 /* A panel that is asked for while the one before it is at work: not one that is soon there, nor one
- * that would drive out that panel. */
+ * that the second cache does not keep until it is at work itself. */
 static bool can_ask(double bytes, const kiln_machine *m) {
   enum { SMALL = 1 << 14 };
-  return bytes >= (double)SMALL && bytes <= (double)(m->l2_bytes / 4);
+  return bytes >= (double)SMALL && bytes <= 0.75 * (double)m->l2_bytes;
 }
 
 /* Vectors of whole lines that a core fetches together: where each row has vectors of its own, a

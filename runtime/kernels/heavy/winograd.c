@@ -60,9 +60,12 @@ static const struct {
 #define WINOGRAD_SHARE 0.88
 /* Fewer tiles than these leave the registers' sums waiting for each other. */
 #define BUSY_TILES 4.0
-/* Bytes in a cycle from memory and from the last cache. */
-#define MEMORY_BYTES 8.0
+/* Bytes in a cycle from memory, of which machines gave 4 to 9, and from the last cache. */
+#define MEMORY_BYTES 5.0
 #define L3_BYTES 16.0
+/* Of the time in which weights arrive the products, which ask for them ahead, do not hide so much.
+ */
+#define ARRIVAL_SEEN 0.25
 /* U is in the last cache if it takes no more of it: the network's other weights were there since.
  */
 #define L3_SHARE 0.0625
@@ -72,12 +75,12 @@ static const struct {
 /* Of so many the first and the last, which read fewer, make no difference. */
 enum { MANY_PLANES = 64 };
 
-/* Weights arrive half behind the products that use them. */
 static double with_weights(const kiln_core_machine *machine, double cycles, double floats) {
   const double bytes = floats * sizeof(float);
   if (bytes <= (double)machine->l2_bytes / 2) return cycles;
   const bool near = bytes <= L3_SHARE * (double)machine->l3_bytes;
-  const double arrival = bytes / (near ? L3_BYTES : MEMORY_BYTES), sum = cycles + arrival / 2;
+  const double arrival = bytes / (near ? L3_BYTES : MEMORY_BYTES),
+               sum = cycles + ARRIVAL_SEEN * arrival;
   return sum > arrival ? sum : arrival;
 }
 /* Planes of a window that an output reads, on average. */

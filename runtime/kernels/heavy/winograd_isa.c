@@ -11,13 +11,15 @@
 
 #define NAME(name) KILN_ISA_CAT3(name, _, KILN_KERNEL_ISA)
 
-/* M of a panel, all positions: tiles in groups of nearly the same size. */
+/* M of a panel, all positions: tiles in groups of nearly the same size. Each group asks for its
+ * part of what the next position reads, so that this arrives evenly. */
 static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int64_t vectors,
                            const float *u) {
   const kiln_winograd_plan *p = s->plan;
   const int64_t k = (s->last_tap - s->first_tap) * p->pitch;
   const int64_t before = s->first_tap * p->pitch, next = p->depth * vectors * LANES;
   const int64_t groups = (s->tiles + ROWS - 1) / ROWS;
+  const int64_t ahead_step = (vectors * LANES + groups - 1) / groups;
   for (int64_t position = 0; position < positions; position++, u += next) {
     const float *a = s->v + position * p->v_position + before, *b = u + before * vectors * LANES;
     float *c = s->m + position * p->m_position;
@@ -25,10 +27,10 @@ static void multiply_panel(const kiln_winograd_strip *s, int64_t positions, int6
       const int64_t from = group * s->tiles / groups, to = (group + 1) * s->tiles / groups;
       const tile_factors f = {.k = k,
                               .a_row = p->v_row,
-                              .ahead_step = vectors * LANES,
+                              .ahead_step = ahead_step,
                               .a = a + from * p->v_row,
                               .b = b,
-                              .ahead = group == 0 ? b + next : b};
+                              .ahead = b + next + group * ahead_step * k};
       multiplies[to - from - 1][vectors - 1](&f, c + from * PANEL, PANEL, NULL, 0);
     }
   }

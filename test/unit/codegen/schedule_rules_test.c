@@ -85,33 +85,38 @@ static void test_rules_of_groups(void **unused) {
   " %3 = contract f32 %1, %2 over 1\n }\n store f32 b2 + 0 [512, 1], %3\n }\n}\n"
 
 static void test_rules_of_prefetch(void **unused) {
+  enum { MB = 1 << 20 };
   (void)unused;
   static const struct {
     const char *kernel;
     kiln_isa isa;
     bool wanted;
     int panel, tile, ahead;
+    int64_t l2;
   } cases[] = {
-      {PRODUCT("3"), KILN_ISA_AVX2, true, 24, 3, 85},
-      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4, 128},
-      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4, 0},
-      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6, 0},
-      {PRODUCT("6"), KILN_ISA_AVX512, true, 64, 6, 32},
-      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8, 64},
-      {PRODUCT("13"), KILN_ISA_AVX512, true, 32, 13, 64},
-      {PRODUCT("14"), KILN_ISA_AVX512, true, 32, 7, 0},
-      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12, 0},
-      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6, 0},
-      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6, 0},
-      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6, 0},
+      {PRODUCT("3"), KILN_ISA_AVX2, true, 24, 3, 85, MB},
+      {PRODUCT("4"), KILN_ISA_AVX2, true, 16, 4, 128, MB},
+      {PRODUCT("8"), KILN_ISA_AVX2, true, 16, 4, 0, MB},
+      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6, 0, MB},
+      {PRODUCT("6"), KILN_ISA_AVX512, true, 64, 6, 32, MB},
+      {PRODUCT("8"), KILN_ISA_AVX512, true, 32, 8, 64, MB},
+      {PRODUCT("13"), KILN_ISA_AVX512, true, 32, 13, 64, MB},
+      {PRODUCT("14"), KILN_ISA_AVX512, true, 32, 7, 0, MB},
+      {PRODUCT("96"), KILN_ISA_AVX512, true, 32, 12, 0, MB},
+      {PRODUCT("97"), KILN_ISA_AVX512, true, 64, 6, 0, MB},
+      {PRODUCT("256"), KILN_ISA_AVX512, true, 64, 6, 0, MB},
+      {PRODUCT("257"), KILN_ISA_AVX512, false, 64, 6, 0, MB},
+      {PRODUCT("97"), KILN_ISA_AVX2, true, 16, 6, 0, 44000}, /* a panel takes 32 KB */
+      {PRODUCT("97"), KILN_ISA_AVX2, false, 16, 6, 0, 43000},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     fixture f;
     fixture_open(&f);
     kiln_machine machine;
     kiln_loop_fn *fn = parse_loop(&f, cases[i].kernel, false, NULL);
-    assert_ok(kiln_machine_describe(cases[i].isa,
-                                    KILN_STR("l1=32768,l2=1048576,l3=33554432,line=64"), &machine));
+    assert_ok(
+        kiln_machine_describe(cases[i].isa, KILN_STR("l1=32768,l3=33554432,line=64"), &machine));
+    machine.l2_bytes = cases[i].l2;
     const kiln_schedule s = kiln_schedule_choose(fn, &machine, f.arena);
     assert_true(s.nests[0].pack == 1 && s.nests[0].strip == 0);
     assert_int_equal(s.nests[0].panel, cases[i].panel);
