@@ -87,13 +87,14 @@ kiln_status *kiln_blocked_fill(const kiln_dispatch *dispatch, kiln_blocked_form 
 
 /* -- The choice -- */
 
-/* Shares of the peak that products reach with all in the caches, and bytes in a cycle from the last
- * one or memory. Both were measured on shapes of networks (bench/contract.c, AVX2). A kernel of
- * loop IR waits for a weight that is larger than the L2 cache; half of it arrives behind products
- * in blocks, which ask for the next panel line by line. */
-#define KERNEL_SHARE 0.88
-#define BLOCKED_SHARE 0.9
+/* The share of the peak that products reach with all in the caches, and bytes in a cycle from the
+ * last one or memory. Both were measured on shapes of networks (bench/contract.c, AVX2). Half of a
+ * weight that is larger than the L2 cache arrives behind products, which ask for the next panel
+ * line by line: those in blocks, whose panels are slices of its depth, and those of a kernel whose
+ * panels, of two vectors, take no more of that cache. */
+#define SHARE 0.9
 #define FAR_BYTES 12.0
+#define KEPT_SHARE 0.4
 /* Cycles of a vector: of x for what V is made of it; of y for each slice, and to be read and
  * written again by what else is computed of it. */
 #define COPY_CYCLES 5
@@ -115,12 +116,14 @@ static double cycles_of(const kiln_blocked *p, kiln_blocked_form form,
   const double products = rows * depth * outputs / (double)machine->ports;
   const double weight = depth * outputs * lanes * sizeof(float);
   const double arrival = weight > (double)machine->l2_bytes / 2 ? weight / FAR_BYTES : 0;
-  if (form == KILN_BLOCKED_NONE) return products / KERNEL_SHARE + arrival;
+  const double panel = 2 * lanes * depth * sizeof(float);
+  const bool hides = panel <= KEPT_SHARE * (double)machine->l2_bytes;
+  if (form == KILN_BLOCKED_NONE) return products / SHARE + (hides ? 0.5 : 1) * arrival;
   const bool sums = form == KILN_BLOCKED_STRASSEN;
   const int64_t slice = kiln_blocked_slice(form, p->depth, machine);
   const double copy = sums ? SUMS_CYCLES : lies_well(p, form, slice) ? 0 : COPY_CYCLES;
   const double give = ceil(depth / (double)slice) * give_cycles[form] + (alone ? 0 : AGAIN_CYCLES);
-  return (sums ? 7.0 / 8 : 1) * products / BLOCKED_SHARE + (sums ? 7.0 / 8 : 0.5) * arrival +
+  return (sums ? 7.0 / 8 : 1) * products / SHARE + (sums ? 7.0 / 8 : 0.5) * arrival +
          rows * depth / lanes * copy + rows * outputs * give;
 }
 

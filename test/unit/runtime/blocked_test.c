@@ -268,14 +268,16 @@ static void test_choice(void **state) {
     bool alone;
     kiln_blocked_form form;
   } cases[] = {
-      {128, 768, 768, true, KILN_BLOCKED_DIRECT},
-      {32, 1024, 512, true, KILN_BLOCKED_DIRECT},
-      {49, 2048, 1024, false, KILN_BLOCKED_DIRECT},
-      {128, 768, 3072, true, KILN_BLOCKED_DIRECT},
-      {1, 1024, 1024, true, KILN_BLOCKED_NONE}, /* its weight is read once */
-      {6, 1024, 1024, true, KILN_BLOCKED_NONE}, /* so it is by a tile of 6 rows */
-      {7, 1024, 1024, true, KILN_BLOCKED_DIRECT},
-      {128, 64, 1024, true, KILN_BLOCKED_NONE},  /* few panels */
+      /* A kernel hides as much of the weight's way, up to a depth. */
+      {128, 768, 768, true, KILN_BLOCKED_NONE},
+      {49, 2048, 1024, false, KILN_BLOCKED_NONE},
+      {128, 768, 3072, true, KILN_BLOCKED_NONE},
+      {16, 4096, 4096, true, KILN_BLOCKED_DIRECT},
+      {48, 512, 8192, false, KILN_BLOCKED_DIRECT},
+      {1, 1024, 4096, true, KILN_BLOCKED_NONE}, /* its weight is read once */
+      {6, 1024, 4096, true, KILN_BLOCKED_NONE}, /* so it is by a tile of 6 rows */
+      {7, 1024, 4096, true, KILN_BLOCKED_DIRECT},
+      {128, 64, 4096, true, KILN_BLOCKED_NONE},  /* few panels */
       {3136, 256, 64, false, KILN_BLOCKED_NONE}, /* y is as large as x */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -287,7 +289,7 @@ static void test_choice(void **state) {
   const kiln_core_machine large = {16, 1, 1 << 15, 1 << 20, 32 << 20, 0};
   const kiln_blocked p = {128, 768, 768, 768, 768};
   assert_int_equal(kiln_blocked_choose(&p, &large, true, true), KILN_BLOCKED_STRASSEN);
-  const kiln_blocked tile = {13, 768, 768, 768, 768}, tiles = {14, 768, 768, 768, 768};
+  const kiln_blocked tile = {13, 4096, 768, 4096, 768}, tiles = {14, 4096, 768, 4096, 768};
   assert_int_equal(kiln_blocked_choose(&tile, &large, true, false), KILN_BLOCKED_NONE);
   assert_int_equal(kiln_blocked_choose(&tiles, &large, true, false), KILN_BLOCKED_DIRECT);
 }
