@@ -34,6 +34,10 @@ size_t kiln__llvm_tile_room(const kiln_loop_fn *fn) {
       room = room_of(nest, of->rows, nest->body.data[of->open + 1].offset);
       if (room > most) most = room;
     }
+    for (int i = 0; i < nest->unrolls.count; i++) { /* steps in turns (emit_tree.c) */
+      room = room_of(nest, nest->unrolls.data[i].count, 1);
+      if (room > most) most = room;
+    }
   }
   return most;
 }

@@ -8,6 +8,7 @@
  * unrolled steps are multiples of KILN_REDUCE_LANES they are in registers; what these leave goes in
  * partial vectors alone, if it can. */
 #include "codegen/llvm/emit_state.h"
+#include "codegen/loop/schedule.h"
 
 typedef struct range {
   LLVMValueRef first, last;
@@ -201,6 +202,37 @@ static LLVMValueRef lane_number(const kiln__llvm_emitter *e, LLVMValueRef at) {
   return binary(e, LLVMAnd, at, kiln__llvm_emit_index(e, KILN_REDUCE_LANES - 1));
 }
 
+/* Whether the steps of a loop that is unrolled are emitted in turns, each instruction for all of
+ * them: functions wait for their own instructions else (interleave.c). Lanes are independent, so
+ * that it does not matter how many of them read before the first one writes. */
+static bool goes_in_turns(const tree *t, int open) {
+  bool functions = false;
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    const kiln_loop_inst *inst = &t->nest->body.data[i];
+    if (is_loop(t, i) || kiln_loop_carries(inst->op)) return false;
+    functions |= (int)inst->op >= (int)KILN_LOOP_FIRST_MATH;
+  }
+  return functions;
+}
+
+/* Steps at `at`, so many of them, in turns. */
+static void emit_in_turns(const tree *t, int open, const LLVMValueRef *at, const place *places,
+                          int steps) {
+  kiln__llvm_emitter *e = t->e;
+  LLVMValueRef *outer = e->values;
+  const int count = t->nest->body.count;
+  for (int k = 0; k < steps; k++)
+    memcpy(e->tile_values + k * count, outer, (size_t)count * sizeof(LLVMValueRef));
+  for (int i = open + 1; i < t->scopes.end[open]; i++) {
+    for (int k = 0; k < steps; k++) {
+      e->values = e->tile_values + k * count;
+      t->s->counters[t->scopes.depth[open]] = at[k];
+      emit_range(t, i, i + 1, &places[k]);
+    }
+  }
+  e->values = outer;
+}
+
 /* `unroll` whole vectors at a time, as far as they go; gives where they end. */
 static LLVMValueRef emit_unrolled(const tree *t, int open, range r, int unroll) {
   kiln__llvm_emitter *e = t->e;
@@ -213,13 +245,17 @@ static LLVMValueRef emit_unrolled(const tree *t, int open, range r, int unroll) 
   if (r.count < 0) behind = begin_if(e, LL->BuildICmp(BUILD, LLVMIntSLT, r.first, end, ""));
   if (fast) kiln__llvm_exchange_accumulators(t, open, true);
   loop l = loop_begin(e, r.first);
+  const bool turns = goes_in_turns(t, open);
+  LLVMValueRef at[KILN_SCHEDULE_MAX_UNROLL];
+  place p[KILN_SCHEDULE_MAX_UNROLL];
   for (int k = 0; k < unroll; k++) {
-    LLVMValueRef at =
-        binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, (int64_t)k * e->width));
-    place p = {.loop = t->scopes.depth[open], .reductions = fast ? e->fast : e->reductions};
-    p.lane = fast ? kiln__llvm_emit_index(e, k * e->width % KILN_REDUCE_LANES) : lane_number(e, at);
-    emit_step(t, open, at, &p);
+    at[k] = binary(e, LLVMAdd, l.counter, kiln__llvm_emit_index(e, (int64_t)k * e->width));
+    p[k] = (place){.loop = t->scopes.depth[open], .reductions = fast ? e->fast : e->reductions};
+    p[k].lane =
+        fast ? kiln__llvm_emit_index(e, k * e->width % KILN_REDUCE_LANES) : lane_number(e, at[k]);
+    if (!turns) emit_step(t, open, at[k], &p[k]);
   }
+  if (turns) emit_in_turns(t, open, at, p, unroll);
   loop_end(e, l, step, end);
   if (fast) kiln__llvm_exchange_accumulators(t, open, false);
   if (behind) end_if(e, behind);

@@ -432,6 +432,25 @@ static bool wants_block(const look *l, int open) {
          kiln_dim_or(extent, INT64_MAX) >= KILN_REDUCE_LANES;
 }
 
+/* How many vectors of a loop whose iterations are lanes go in turns (0: one after the other): of
+ * one function, and little else, for all of it stands as often. What they leave goes vector by
+ * vector, so that short rows are cut as evenly as they can be. */
+static int turns_of(const look *l, int open) {
+  enum { MOST = 4 /* interleave.c */, SHORT = 4 * MOST };
+  const int end = l->scopes.end[open], lanes = l->s->lanes;
+  int functions = 0;
+  if (lanes <= 1 || end - open - 1 > BLOCK) return 0;
+  for (int i = open + 1; i < end; i++) {
+    const kiln_loop_inst *inst = &l->nest->body.data[i];
+    if (kiln_loop_carries(inst->op) || kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND)
+      return 0;
+    functions += is_math(inst);
+  }
+  const int64_t vectors = kiln_dim_or(l->nest->body.data[open].offset, MANY) / lanes;
+  if (functions != 1 || vectors < MOST) return 0;
+  return vectors % MOST == 0 || vectors >= SHORT ? MOST : 2;
+}
+
 static void choose_unrolls(const look *l, kiln_arena *arena) {
   kiln_schedule_nest *s = l->s;
   for (int i = 0, loop = -1; i < l->nest->body.count; i++) {
@@ -447,6 +466,8 @@ static void choose_unrolls(const look *l, kiln_arena *arena) {
       count = unroll_tile(l, vectors, rows, reads_both(l, i), l->nest->body.data[i].offset);
     } else if (s->vector_loop < 0 && wants_block(l, i)) {
       count = KILN_REDUCE_LANES / s->lanes;
+    } else if (s->vector_loop < 0) {
+      count = turns_of(l, i);
     }
     if (!count) continue;
     if (!s->unrolls)
