@@ -69,16 +69,11 @@ static kiln_status *ask_room(size_t addresses, size_t bytes) {
 }
 
 static kiln_status *ask_room_for(const kiln_loop_fn *fn) {
-  static const bool is_math[KILN_LOOP__COUNT] = {
-#define KILN_MATH_FN(name, arity, ulp_f32, ulp_f64) [KILN_LOOP_##name] = true,
-#include "runtime/math/functions.def"
-#undef KILN_MATH_FN
-  };
   size_t bytes = KERNEL_BYTES;
   for (int n = 0; n < fn->nests.count; n++) {
     const kiln_loop_nest *nest = fn->nests.data[n];
     for (int i = 0; i < nest->body.count; i++) {
-      bytes += is_math[nest->body.data[i].op] ? MATH_BYTES : INST_BYTES;
+      bytes += kiln_loop_is_math(nest->body.data[i].op) ? MATH_BYTES : INST_BYTES;
     }
   }
   return ask_room(0, bytes);

@@ -30,7 +30,7 @@ static bool find_same(const kiln__llvm_emitter *e, nest_state *s, int depth) {
   for (int i = 0; i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     s->same[i] = is_same(e, s, i, depth, s->same);
-    bool function = (int)inst->op >= (int)KILN_LOOP_FIRST_MATH;
+    bool function = kiln_loop_is_math(inst->op);
     for (int a = 0; a < kiln_loop_ops[inst->op].arity; a++) function |= s->same[inst->args[a]] == 2;
     if (s->same[i] && function) s->same[i] = 2, any = true;
   }

@@ -59,20 +59,17 @@ static parts parts_of(const tile *x) {
 /* Which of the panel's tiles the loops stand at. */
 static LLVMValueRef number_of_tile(const tile *x) {
   kiln__llvm_emitter *e = x->t->e;
-  const kiln_loop_tile *of = &x->t->nest->tile;
-  LLVMValueRef rows = kiln__llvm_emit_index(e, of->rows), number = kiln__llvm_emit_index(e, 0);
-  for (int d = of->panel_loop + 1; d <= x->row_loop; d++) {
-    const bool is_row = d == x->row_loop;
-    LLVMValueRef all = kiln__llvm_emit_dim(e, x->t->nest->extents[d]);
-    LLVMValueRef at = is_row ? x->first_row : x->t->s->counters[d];
-    if (is_row) {
-      all = binary(e, LLVMAdd, all, kiln__llvm_emit_index(e, of->rows - 1));
-      all = LL->BuildBinOp(BUILD, LLVMUDiv, all, rows, "");
-      at = LL->BuildBinOp(BUILD, LLVMUDiv, at, rows, "");
-    }
-    number = binary(e, LLVMAdd, binary(e, LLVMMul, number, all), at);
+  const kiln_loop_nest *nest = x->t->nest;
+  LLVMValueRef rows = kiln__llvm_emit_index(e, nest->tile.rows);
+  LLVMValueRef number = kiln__llvm_emit_index(e, 0);
+  for (int d = nest->tile.panel_loop + 1; d < x->row_loop; d++) {
+    number = binary(e, LLVMMul, number, kiln__llvm_emit_dim(e, nest->extents[d]));
+    number = binary(e, LLVMAdd, number, x->t->s->counters[d]);
   }
-  return number;
+  LLVMValueRef tiles = kiln__llvm_emit_dim(e, nest->extents[x->row_loop]);
+  tiles = binary(e, LLVMAdd, tiles, kiln__llvm_emit_index(e, nest->tile.rows - 1));
+  number = binary(e, LLVMMul, number, LL->BuildBinOp(BUILD, LLVMUDiv, tiles, rows, ""));
+  return binary(e, LLVMAdd, number, LL->BuildBinOp(BUILD, LLVMUDiv, x->first_row, rows, ""));
 }
 
 /* Where the part of the tile at which the loops stand begins, in elements. */

@@ -19,7 +19,7 @@ static bool is_short_behind(const tile *x) {
     if (i >= x->c.first_open && i <= x->c.end) continue;
     if (kiln__llvm_is_of_row(x, i) || is_outside(x, i)) continue;
     if (x->column_depth >= 0 && kiln__llvm_is_of_column(x, i)) continue;
-    if ((int)inst->op >= (int)KILN_LOOP_FIRST_MATH || inst->op == KILN_LOOP_gather) return false;
+    if (kiln_loop_is_math(inst->op) || inst->op == KILN_LOOP_gather) return false;
     count++;
   }
   return count <= SHORT;
@@ -29,7 +29,7 @@ static bool is_short_behind(const tile *x) {
 static int turns_of(const tile *x) {
   bool functions = false;
   for (int i = x->begin; i < x->end; i++)
-    functions |= (int)x->t->nest->body.data[i].op >= (int)KILN_LOOP_FIRST_MATH;
+    functions |= kiln_loop_is_math(x->t->nest->body.data[i].op);
   return functions && x->rows >= TURNS ? TURNS : 1;
 }
 

@@ -210,7 +210,7 @@ static bool goes_in_turns(const tree *t, int open) {
   for (int i = open + 1; i < t->scopes.end[open]; i++) {
     const kiln_loop_inst *inst = &t->nest->body.data[i];
     if (is_loop(t, i) || kiln_loop_carries(inst->op)) return false;
-    functions |= (int)inst->op >= (int)KILN_LOOP_FIRST_MATH;
+    functions |= kiln_loop_is_math(inst->op);
   }
   return functions;
 }

@@ -135,7 +135,7 @@ double kiln_loop_inst_cost(const kiln_loop_inst *inst) {
     case KILN_LOOP_div:
     case KILN_LOOP_sqrt: return 0.15;
     case KILN_LOOP_gather: return 0.2; /* a row's next elements less, those of other rows more */
-    default: return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH ? 0.4 : 0.03;
+    default: return kiln_loop_is_math(inst->op) ? 0.4 : 0.03;
   }
 }
 

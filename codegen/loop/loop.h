@@ -257,6 +257,9 @@ void kiln_loop_store(kiln_loop_fn *fn, kiln_loop_nest *nest, int buffer, int64_t
 
 /* The functions of runtime/math are the last opcodes. */
 enum { KILN_LOOP_FIRST_MATH = KILN_LOOP_exp };
+static inline bool kiln_loop_is_math(kiln_loop_opcode op) {
+  return (int)op >= (int)KILN_LOOP_FIRST_MATH;
+}
 
 /* Where the instructions of a body stand. */
 typedef struct kiln_loop_scopes {

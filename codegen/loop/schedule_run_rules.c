@@ -69,7 +69,7 @@ static bool wants_single(const look *l, int lanes) {
   for (int i = 0; i < nest->body.count; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
     if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || kiln_loop_multiplies(inst->op) ||
-        kiln_loop_carries(inst->op) || (int)inst->op >= (int)KILN_LOOP_FIRST_MATH)
+        kiln_loop_carries(inst->op) || kiln_loop_is_math(inst->op))
       return false;
     if (!opens(nest, i)) continue;
     loops++;
@@ -236,10 +236,6 @@ enum {
   WHOLE = 7   /* iterations of a tile's sum that are one step: of the taps of a window */
 };
 
-static bool is_math(const kiln_loop_inst *inst) {
-  return (int)inst->op >= (int)KILN_LOOP_FIRST_MATH;
-}
-
 /* Whether some lanes of an access alone can be read or written. */
 static bool has_masks(const kiln_machine *m, kiln_dtype dtype) {
   return m->masks && kiln_loop_size(dtype) >= m->masks;
@@ -276,7 +272,7 @@ static step look_at_step(const look *l, kiln_arena *arena) {
     const bool is_store = inst->op == KILN_LOOP_store;
     if (levels[i] < nest->rank && !is_store) continue; /* it stands further out */
     s.count++;
-    s.functions += is_math(inst);
+    s.functions += kiln_loop_is_math(inst->op);
     s.stores += is_store;
     s.scatters |= is_store && inst->strides[last] != 1;
     s.ns += kiln_loop_vector_cost(inst);
@@ -422,7 +418,8 @@ static bool wants_block(const look *l, int open) {
   bool reduces = false;
   for (int i = open + 1; i < l->scopes.end[open]; i++) {
     const kiln_loop_inst *inst = &nest->body.data[i];
-    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || is_math(inst)) return false;
+    if (kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND || kiln_loop_is_math(inst->op))
+      return false;
     if (!kiln_loop_reduces(inst->op)) continue;
     reduces = true;
     if (inst->index > 1 && (!kiln_dim_is_number(extent) || extent % KILN_REDUCE_LANES != 0))
@@ -444,7 +441,7 @@ static int turns_of(const look *l, int open) {
     const kiln_loop_inst *inst = &l->nest->body.data[i];
     if (kiln_loop_carries(inst->op) || kiln_loop_ops[inst->op].rule == KILN_LOOP_RULE_FIND)
       return 0;
-    functions += is_math(inst);
+    functions += kiln_loop_is_math(inst->op);
   }
   const int64_t vectors = kiln_dim_or(l->nest->body.data[open].offset, MANY) / lanes;
   if (functions != 1 || vectors < MOST) return 0;

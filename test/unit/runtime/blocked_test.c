@@ -270,6 +270,7 @@ static void test_choice(void **state) {
   } cases[] = {
       /* A kernel hides as much of the weight's way, up to a depth. */
       {128, 768, 768, true, KILN_BLOCKED_NONE},
+      {32, 1024, 512, true, KILN_BLOCKED_NONE},
       {49, 2048, 1024, false, KILN_BLOCKED_NONE},
       {128, 768, 3072, true, KILN_BLOCKED_NONE},
       {16, 4096, 4096, true, KILN_BLOCKED_DIRECT},
