@@ -25,6 +25,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/chunk.h"
 #include "base/hash.h"
 #include "base/sanitize.h"
 #include "base/stripe.h"
@@ -78,7 +79,6 @@ struct kiln_mem {
   atomic_bool counting; /* kiln_mem_fail_at was called */
   _Atomic(uint64_t) requests, fail_at;
   atomic_int fill; /* 1 + the byte of kiln_mem_set_fill; 0: none */
-  kiln__workspace_list workspaces;
 
   reserve reserves[KILN_STRIPES];
 
@@ -280,11 +280,6 @@ kiln_status *kiln_mem_create(kiln_mem_kind kind, kiln_mem **out_mem) {
     free(mem);
     return kiln_status_oom();
   }
-  if (pthread_mutex_init(&mem->workspaces.lock, NULL) != 0) {
-    pthread_mutex_destroy(&mem->lock);
-    free(mem);
-    return kiln_status_oom();
-  }
   atomic_init(&mem->references, 1);
   mem->hash_seed = random_seed(mem);
   mem->machine = machine_bytes();
@@ -316,7 +311,6 @@ void kiln_mem_release(kiln_mem *mem) {
   if (mem->jemalloc) jemalloc_command(mem->arena, "destroy");
 #endif
   pthread_mutex_destroy(&mem->lock);
-  pthread_mutex_destroy(&mem->workspaces.lock);
   free(mem);
 }
 
@@ -509,7 +503,6 @@ static void fill_block(const kiln_mem *mem, void *block, size_t size) {
 void kiln__mem_fill(const kiln_mem *mem, void *block, size_t size) {
   if (KILN_SANITIZED) fill_block(mem, block, size);
 }
-kiln__workspace_list *kiln__mem_workspaces(kiln_mem *mem) { return &mem->workspaces; }
 
 static void *alloc_block(kiln_mem *mem, size_t size, bool zero) {
   if (!charge(mem, size)) return NULL;

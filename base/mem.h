@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sanitize.h"
 #include "base/status.h"
 
 typedef struct kiln_mem kiln_mem;
@@ -110,8 +111,7 @@ static inline unsigned kiln__cache_class(size_t size) {
   unsigned log = 63u - (unsigned)__builtin_clzll(last);
   return (log - 5) * 4 + (unsigned)(last >> (log - 2) & 3);
 }
-extern const uint32_t kiln__cache_class_sizes[KILN_CACHE_CLASSES]
-    __attribute__((visibility("hidden")));
+extern const uint32_t kiln__cache_class_sizes[KILN_CACHE_CLASSES] KILN_HIDDEN;
 static inline size_t kiln__cache_class_size(unsigned index) {
   return kiln__cache_class_sizes[index];
 }

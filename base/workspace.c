@@ -1,40 +1,29 @@
-/* workspace.c: the memory plan of a cache: records, places, and what leaves its run.
- *
- * The registry of a mem's workspaces is for blocks that come back without their cache: rare, and
- * under a lock. All else is the cache's own. */
+/* workspace.c: the memory plan of a cache: records and places, and the pool of runs without one. */
 #include "base/workspace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chunk.h"
 #include "base/memory_plan.h"
-#include "base/sanitize.h"
 
 enum {
-  UNIT = 320, /* no power of two: neighbours begin at other lines of their pages */
   LEAST = 4096,
   REQUESTS = 4096, /* of a run; later ones have no place */
   SLOTS = 2 * REQUESTS,
   PLANS = 4,
   MOST = 64 << 20,
-  MOST_LEFT = 8, /* workspaces that may be left to blocks before the cache plans no more */
+  /* Bytes of a pool, to begin with and at most; of the next; the largest block is a quarter. */
+  POOL = 128 << 10,
+  POOL_GROWS = 4,
+  POOL_MOST = 8 << 20,
 };
 #define NOWHERE UINT32_MAX
-
-struct kiln_workspace {
-  kiln_workspace *next; /* in the registry */
-  char *data;
-  uint32_t units, lent; /* blocks; of one that was left, under the registry's lock */
-  uint32_t strayed;     /* blocks that came back without the cache: under that lock */
-  bool left;            /* the cache has another: whoever gives the last block back frees it */
-  size_t free_bytes;    /* counted in the cache's */
-  uint64_t taken[];     /* a bit a unit */
-};
 
 typedef struct place {
   size_t bytes;
   uint64_t before; /* the order up to here */
-  uint32_t at;     /* in units; or NOWHERE */
+  uint32_t at;     /* in grains; or NOWHERE */
 } place;
 typedef struct plan {
   int asked; /* requests of a run */
@@ -55,9 +44,11 @@ typedef struct record {
 } record;
 
 typedef struct kiln_workspaces {
-  kiln_workspace *workspace;
+  kiln_chunk *workspace; /* of the plans' places */
+  kiln_chunk *pool;      /* of blocks that no plan knows */
+  bool planned;          /* may have both */
   plan plans[PLANS];
-  int newest, left;
+  int newest;
   plan *current; /* as the run has asked so far; or NULL */
   plan *latest;  /* of the last run that went by one */
   record *record;
@@ -69,99 +60,67 @@ typedef struct kiln_workspaces {
 static uint64_t order_with(uint64_t order, size_t bytes) {
   return (order ^ bytes) * 0x9e3779b97f4a7c15u + (order >> 29);
 }
-static uint32_t units_of(size_t bytes) { return (uint32_t)((bytes + UNIT - 1) / UNIT); }
 
-/* -- Bits -- */
+/* -- Chunks -- */
 
-/* The bits of word w among [from, from + count). */
-static uint64_t mask_of(uint32_t w, uint32_t from, uint32_t count) {
-  uint64_t mask = ~(uint64_t)0;
-  if (w == from / 64) mask <<= from % 64;
-  if (w == (from + count - 1) / 64) mask &= ~(uint64_t)0 >> (63 - (from + count - 1) % 64);
-  return mask;
-}
-static bool is_free(const uint64_t *bits, uint32_t from, uint32_t count) {
-  uint64_t any = 0;
-  for (uint32_t w = from / 64; w <= (from + count - 1) / 64; w++)
-    any |= bits[w] & mask_of(w, from, count);
-  return any == 0;
-}
-static void flip(uint64_t *bits, uint32_t from, uint32_t count) {
-  for (uint32_t w = from / 64; w <= (from + count - 1) / 64; w++)
-    bits[w] ^= mask_of(w, from, count);
-}
+static size_t bytes_of(uint32_t grains) { return (size_t)grains * KILN_CHUNK_GRAIN; }
 
-/* -- Workspaces -- */
-
-static size_t struct_bytes(uint32_t units) {
-  return sizeof(kiln_workspace) + ((size_t)units + 63) / 64 * sizeof(uint64_t);
+static kiln_chunk *new_chunk(kiln_cache *cache, uint32_t grains) {
+  kiln_chunk *chunk = kiln_chunk_create(cache->mem, grains);
+  if (chunk) cache->bytes += bytes_of(grains);
+  return chunk;
 }
-static void free_workspace(kiln_mem *mem, kiln_workspace *workspace) {
-  kiln_asan_unpoison(workspace->data, (size_t)workspace->units * UNIT);
-  kiln_mem_free(mem, workspace->data, (size_t)workspace->units * UNIT);
-  kiln_mem_free(mem, workspace, struct_bytes(workspace->units));
+/* What is lent keeps it. */
+static void drop_chunk(kiln_cache *cache, kiln_chunk **chunk) {
+  if (!*chunk) return;
+  cache->bytes -= bytes_of(kiln_chunk_free(*chunk));
+  kiln_chunk_leave(*chunk);
+  *chunk = NULL;
 }
-static kiln_workspace *new_workspace(kiln_mem *mem, uint32_t units) {
-  kiln_workspace *workspace = kiln_mem_alloc_zero(mem, struct_bytes(units));
-  char *data = workspace ? kiln_mem_alloc(mem, (size_t)units * UNIT) : NULL;
-  if (!data) {
-    kiln_status_refused(0, 0);
-    if (workspace) kiln_mem_free(mem, workspace, struct_bytes(units));
-    return NULL;
-  }
-  workspace->data = data;
-  workspace->units = units;
-  workspace->free_bytes = (size_t)units * UNIT;
-  kiln_asan_poison(data, workspace->free_bytes);
-  kiln__workspace_list *list = kiln__mem_workspaces(mem);
-  pthread_mutex_lock(&list->lock);
-  workspace->next = list->first;
-  list->first = workspace;
-  pthread_mutex_unlock(&list->lock);
-  return workspace;
+static void collect(kiln_cache *cache, kiln_chunk *chunk) {
+  if (!chunk) return;
+  const uint32_t before = kiln_chunk_free(chunk);
+  kiln_chunk_collect(chunk);
+  cache->bytes += bytes_of(kiln_chunk_free(chunk) - before);
 }
-static void unlink_workspace(kiln__workspace_list *list, const kiln_workspace *workspace) {
-  kiln_workspace **link = &list->first;
-  while (*link != workspace) link = &(*link)->next;
-  *link = workspace->next;
-}
-static bool holds(const kiln_workspace *workspace, const void *block) {
-  const uintptr_t at = (uintptr_t)block, data = (uintptr_t)workspace->data;
-  return at >= data && at - data < (size_t)workspace->units * UNIT;
+/* A block of it was lent. */
+static void *lent(kiln_cache *cache, void *block, size_t bytes) {
+  if (block) cache->bytes -= bytes_of(kiln_chunk_grains(bytes));
+  return block;
 }
 
-/* Between two runs: the workspace has nothing lent, or is left to what it lent. */
-static void settle(kiln_cache *cache) {
-  kiln_workspaces *s = cache->workspaces;
-  kiln_workspace *workspace = s->workspace;
-  if (!workspace || workspace->lent == 0) return;
-  kiln__workspace_list *list = kiln__mem_workspaces(cache->mem);
-  pthread_mutex_lock(&list->lock);
-  workspace->lent -= workspace->strayed;
-  workspace->strayed = 0;
-  workspace->left = workspace->lent > 0;
-  pthread_mutex_unlock(&list->lock);
-  cache->bytes -= workspace->free_bytes;
-  if (workspace->left) {
-    s->workspace = NULL;
-    s->left++;
-    return;
-  }
-  memset(workspace->taken, 0, struct_bytes(workspace->units) - sizeof *workspace);
-  workspace->free_bytes = (size_t)workspace->units * UNIT;
-  cache->bytes += workspace->free_bytes;
-}
 void kiln_workspace_trim(kiln_cache *cache) {
   kiln_workspaces *s = cache->workspaces;
-  if (!s || !s->workspace || s->workspace->lent > 0) return;
-  kiln_workspace *workspace = s->workspace;
-  kiln__workspace_list *list = kiln__mem_workspaces(cache->mem);
-  pthread_mutex_lock(&list->lock);
-  unlink_workspace(list, workspace);
-  pthread_mutex_unlock(&list->lock);
-  cache->bytes -= workspace->free_bytes;
-  s->workspace = NULL;
-  free_workspace(cache->mem, workspace);
+  if (!s) return;
+  collect(cache, s->workspace);
+  collect(cache, s->pool);
+  if (s->workspace && !kiln_chunk_lends(s->workspace)) drop_chunk(cache, &s->workspace);
+  if (s->pool && !kiln_chunk_lends(s->pool)) drop_chunk(cache, &s->pool);
+}
+
+/* In front of a request for which the pool has no room. */
+static bool grow_pool(kiln_cache *cache, size_t bytes) {
+  kiln_workspaces *s = cache->workspaces;
+  const size_t had = s->pool ? bytes_of(kiln_chunk_size(s->pool)) : 0;
+  size_t size = POOL;
+  while (size <= had + had / 2 || size < 4 * bytes) size *= POOL_GROWS;
+  if (size > POOL_MOST) return false;
+  kiln_chunk *pool = new_chunk(cache, (uint32_t)(size / KILN_CHUNK_GRAIN));
+  if (!pool) return false;
+  drop_chunk(cache, &s->pool);
+  s->pool = pool;
+  return true;
+}
+static void *take_of_pool(kiln_cache *cache, size_t bytes) {
+  kiln_workspaces *s = cache->workspaces;
+  if (!s->planned || bytes > POOL_MOST / 4) return NULL;
+  void *block = s->pool ? kiln_chunk_take(s->pool, bytes) : NULL;
+  if (!block && s->pool) {
+    collect(cache, s->pool);
+    block = kiln_chunk_take(s->pool, bytes);
+  }
+  if (!block && grow_pool(cache, bytes)) block = kiln_chunk_take(s->pool, bytes);
+  return lent(cache, block, bytes);
 }
 
 /* -- Plans -- */
@@ -221,10 +180,12 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
   for (int i = 0; i < count; i++) {
     const int number = w->chosen[i].number;
     const kiln_workspace_block *b = &rec->blocks[number];
-    w->lives[i] = (kiln_lifetime){
-        .from = b->from, .to = b->to, .size = units_of(b->bytes), .number = (uint32_t)number};
+    w->lives[i] = (kiln_lifetime){.from = b->from,
+                                  .to = b->to,
+                                  .size = kiln_chunk_grains(b->bytes),
+                                  .number = (uint32_t)number};
   }
-  p->bytes = (size_t)kiln_memory_plan(w->lives, count) * UNIT;
+  p->bytes = bytes_of(kiln_memory_plan(w->lives, count));
   uint64_t order = 0;
   for (int i = 0; i < p->asked; i++) {
     p->places[i] = (place){.bytes = rec->blocks[i].bytes, .before = order, .at = NOWHERE};
@@ -235,7 +196,7 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
     const uint32_t number = w->lives[i].number;
     p->places[number].at = w->lives[i].at;
     p->blocks[i] = rec->blocks[number];
-    p->blocks[i].offset = (size_t)w->lives[i].at * UNIT;
+    p->blocks[i].offset = bytes_of(w->lives[i].at);
   }
   p->least = least_bytes(p->blocks, count, rec->clock, w->changes);
   if (p->bytes <= MOST) return;
@@ -305,15 +266,15 @@ static void end_run(kiln_cache *cache) {
 /* A workspace in which every plan finds room. */
 static void find_workspace(kiln_cache *cache) {
   kiln_workspaces *s = cache->workspaces;
-  uint32_t units = 0;
+  size_t bytes = 0;
   for (int i = 0; i < PLANS; i++)
-    if (units_of(s->plans[i].bytes) > units) units = units_of(s->plans[i].bytes);
-  if (s->workspace && s->workspace->units < units) kiln_workspace_trim(cache);
-  if (s->workspace || units == 0) return;
+    if (s->plans[i].bytes > bytes) bytes = s->plans[i].bytes;
+  if (bytes == 0 || (s->workspace && bytes_of(kiln_chunk_size(s->workspace)) >= bytes)) return;
+  drop_chunk(cache, &s->workspace);
+  drop_chunk(cache, &s->pool);
   kiln_cache_trim(cache); /* what it keeps had the blocks that the workspace will have */
   kiln_mem_drop_kept(cache->mem);
-  s->workspace = new_workspace(cache->mem, units);
-  if (s->workspace) cache->bytes += s->workspace->free_bytes;
+  s->workspace = new_chunk(cache, (uint32_t)(bytes / KILN_CHUNK_GRAIN));
 }
 
 kiln_status *kiln_workspace_open(kiln_cache *cache) {
@@ -323,21 +284,23 @@ kiln_status *kiln_workspace_open(kiln_cache *cache) {
 
 static void forget(kiln_cache *cache) {
   kiln_workspaces *s = cache->workspaces;
-  kiln_workspace_trim(cache);
+  drop_chunk(cache, &s->workspace);
+  drop_chunk(cache, &s->pool);
   for (int i = 0; i < PLANS; i++) drop_plan(cache->mem, &s->plans[i]);
   s->latest = NULL;
   drop_record(cache);
 }
 void kiln_workspace_begin_run(kiln_cache *cache, bool planned) {
   kiln_workspaces *s = cache->workspaces;
+  s->planned = planned;
   if (s->asked == 0 && planned) return;
-  const bool plans = planned && s->left < MOST_LEFT;
-  if (plans) end_run(cache);
-  settle(cache);
+  if (planned) end_run(cache);
+  collect(cache, s->workspace);
+  collect(cache, s->pool);
   s->current = NULL;
   s->asked = 0;
   s->order = 0;
-  if (plans) {
+  if (planned) {
     find_workspace(cache);
   } else {
     forget(cache);
@@ -347,7 +310,6 @@ void kiln_workspace_begin_run(kiln_cache *cache, bool planned) {
 void kiln_workspace_deinit(kiln_cache *cache) {
   kiln_workspaces *s = cache->workspaces;
   if (!s) return;
-  settle(cache);
   forget(cache);
   cache->workspaces = NULL;
   kiln_mem_free(cache->mem, s, sizeof *s);
@@ -366,63 +328,41 @@ bool kiln_workspace_plan_of(const kiln_cache *cache, kiln_workspace_plan *out_pl
 
 /* -- Blocks -- */
 
-void *kiln__workspace_take(kiln_cache *cache, size_t bytes) {
+/* The request is the run's next; the plan that knows it, or NULL. */
+static const plan *count_request(kiln_cache *cache, size_t bytes, uint32_t *out_at) {
   kiln_workspaces *s = cache->workspaces;
-  s->number = -1;
-  if (bytes < LEAST || s->asked == REQUESTS) return NULL;
   const plan *p = s->current;
   if (!p || s->asked >= p->asked || p->places[s->asked].bytes != bytes)
     p = s->current = plan_for(s, bytes);
-  const uint32_t at = p ? p->places[s->asked].at : NOWHERE;
+  *out_at = p ? p->places[s->asked].at : NOWHERE;
   record *rec = s->record;
   if (rec)
     rec->blocks[s->asked] =
         (kiln_workspace_block){.bytes = bytes, .from = rec->clock++, .tag = cache->tag};
   s->order = order_with(s->order, bytes);
   s->number = s->asked++;
-  kiln_workspace *workspace = s->workspace;
-  if (at == NOWHERE || !workspace) return NULL;
-  const uint32_t units = units_of(bytes);
-  if (at + units > workspace->units || !is_free(workspace->taken, at, units)) return NULL;
-  flip(workspace->taken, at, units);
-  workspace->lent++;
-  workspace->free_bytes -= (size_t)units * UNIT;
-  cache->bytes -= (size_t)units * UNIT;
-  char *block = workspace->data + (size_t)at * UNIT;
-  kiln_asan_unpoison(block, bytes);
-  kiln__mem_fill(cache->mem, block, bytes);
-  return block;
+  return p;
+}
+void *kiln__workspace_take(kiln_cache *cache, size_t bytes) {
+  kiln_workspaces *s = cache->workspaces;
+  s->number = -1;
+  if (bytes < LEAST) return NULL;
+  uint32_t at = NOWHERE;
+  const plan *p = s->asked < REQUESTS ? count_request(cache, bytes, &at) : NULL;
+  if (!p) return take_of_pool(cache, bytes);
+  if (at == NOWHERE || !s->workspace) return NULL;
+  return lent(cache, kiln_chunk_take_at(s->workspace, at, bytes), bytes);
 }
 
-/* From elsewhere: the last block of a workspace that was left takes it along. */
-static void give_stray(kiln_mem *mem, const void *block) {
-  kiln__workspace_list *list = kiln__mem_workspaces(mem);
-  pthread_mutex_lock(&list->lock);
-  kiln_workspace *workspace = list->first;
-  while (!holds(workspace, block)) workspace = workspace->next;
-  bool last = false;
-  if (!workspace->left) {
-    workspace->strayed++;
-  } else if (--workspace->lent == 0) {
-    unlink_workspace(list, workspace);
-    last = true;
-  }
-  pthread_mutex_unlock(&list->lock);
-  if (last) free_workspace(mem, workspace);
-}
-void kiln_workspace_give(kiln_mem *mem, kiln_cache *cache, void *block, size_t bytes) {
-  kiln_asan_poison(block, bytes);
-  kiln_workspace *workspace =
-      cache && cache->mem == mem && cache->workspaces ? cache->workspaces->workspace : NULL;
-  if (!workspace || !holds(workspace, block)) {
-    give_stray(mem, block);
+void kiln_workspace_give(kiln_cache *cache, void *block, size_t bytes) {
+  const kiln_workspaces *s = cache ? cache->workspaces : NULL;
+  kiln_chunk *chunk = kiln_chunk_of(block);
+  if (!s || (chunk != s->workspace && chunk != s->pool)) {
+    kiln_chunk_give_stray(block, bytes);
     return;
   }
-  const uint32_t units = units_of(bytes);
-  flip(workspace->taken, (uint32_t)((size_t)((char *)block - workspace->data) / UNIT), units);
-  workspace->lent--;
-  workspace->free_bytes += (size_t)units * UNIT;
-  cache->bytes += (size_t)units * UNIT;
+  kiln_chunk_give(chunk, block, bytes);
+  cache->bytes += bytes_of(kiln_chunk_grains(bytes));
 }
 
 /* -- Records -- */

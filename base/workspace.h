@@ -1,5 +1,5 @@
-/* workspace.h: the memory plan of a cache: what its runs lend and get back lies in one block, the
- * workspace.
+/* workspace.h: the memory plan of a cache: what its runs lend and get back lies in one chunk
+ * (chunk.h), the workspace, and of runs in sizes ever new in another, the pool.
  *
  * A run is what a call does between two kiln_workspace_begin_run. When two runs have asked for
  * blocks of the same sizes in the same order, the next one is recorded: when each block is lent,
@@ -8,15 +8,15 @@
  * whose last use was two operators ago makes room in the caches for the next.
  *
  * A plan is a guess that is checked: a place is given out only where nothing lies, by a bit a unit.
- * What does not come as planned, and what the recorded run did not give back (results), the cache's
- * lists and the mem answer. A block that leaves its run all the same keeps its workspace, and the
- * cache takes another; when that happens again and again it plans no more.
+ * For what the recorded run did not give back (results), and where something lies, the cache's
+ * lists and the mem answer. What no plan knows takes the first place with room in the pool, which
+ * grows from 128 KiB to 8 MiB: blocks of every size come from the pages that others just left. A
+ * block may stay when its run ends, its chunk too then.
  *
  * A cache keeps plans of four orders, of up to 4,096 blocks, of which the 512 greatest have places,
  * and a workspace of up to 64 MiB: what is larger comes from memory anyway. */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/mem.h"
@@ -43,16 +43,16 @@ kiln_status *kiln_workspace_open(kiln_cache *cache) KILN_MUST_USE;
 void kiln_workspace_begin_run(kiln_cache *cache, bool planned);
 /* Gives all back but what is lent. */
 void kiln_workspace_deinit(kiln_cache *cache);
-/* The workspace itself, where nothing of it is lent. */
+/* The chunks themselves, where nothing of them is lent. */
 void kiln_workspace_trim(kiln_cache *cache);
 
-/* The place of the run's next block, 64-byte aligned; NULL: it has none. */
+/* The run's next block, 64-byte aligned, for kiln_workspace_give; NULL: it is none of a chunk. */
 void *kiln__workspace_take(kiln_cache *cache, size_t bytes);
 static inline void *kiln_workspace_take(kiln_cache *cache, size_t bytes) {
   return cache->workspaces ? kiln__workspace_take(cache, bytes) : NULL;
 }
 /* Back from any thread, with its own cache or none. */
-void kiln_workspace_give(kiln_mem *mem, kiln_cache *cache, void *block, size_t bytes);
+void kiln_workspace_give(kiln_cache *cache, void *block, size_t bytes);
 
 /* For records: what was asked for last lies here, wherever it is from; a block was given back. */
 void kiln__workspace_note(kiln_cache *cache, const void *block);
@@ -66,15 +66,3 @@ static inline void kiln_workspace_gone(kiln_cache *cache, const void *block) {
 
 /* The plan of the last run that went by one; false: none. Valid until the next run. */
 bool kiln_workspace_plan_of(const kiln_cache *cache, kiln_workspace_plan *out_plan);
-
-/* -- Between mem.c and workspace.c -- */
-
-typedef struct kiln_workspace kiln_workspace;
-typedef struct kiln__workspace_list {
-  pthread_mutex_t lock;
-  kiln_workspace *first;
-} kiln__workspace_list;
-/* All workspaces of the mem. */
-kiln__workspace_list *kiln__mem_workspaces(kiln_mem *mem);
-/* As kiln_mem_set_fill says, in sanitizer builds. */
-void kiln__mem_fill(const kiln_mem *mem, void *block, size_t size);

@@ -37,7 +37,7 @@ static void give_back(const kiln_device *device, kiln_mem *mem, kiln_cache *cach
                       size_t bytes, uint32_t flags) {
   if (cache) kiln_workspace_gone(cache, data);
   if (flags & KILN__STORAGE_PLANNED) {
-    kiln_workspace_give(mem, cache, data, bytes);
+    kiln_workspace_give(cache, data, bytes);
   } else {
     device->release(device, mem, cache, data, bytes);
   }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/workspace.h"
 #include "test/unit/unit.h"
 
 enum { THREADS = 4, ROUNDS = 3000, SHELF = 16 };
@@ -51,6 +52,49 @@ static void blocks_wander_between_threads(void **state) {
     assert_int_equal(pthread_create(&threads[i], NULL, work, &s), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   for (unsigned i = 0; i < SHELF; i++) kiln_cache_free_mem(s.mem, s.shelf[i], size_of_place(i));
+  assert_int_equal(atomic_load(&s.bad), 0);
+  assert_int_equal(kiln_mem_bytes(s.mem), 0);
+  kiln_mem_release(s.mem);
+}
+
+/* Blocks of pools: each thread is the owner of one, and many blocks come back by others. */
+static void *work_in_pool(void *arg) {
+  shared *s = arg;
+  kiln_cache cache;
+  kiln_cache_init(&cache, s->mem, 1 << 20);
+  if (kiln_workspace_open(&cache)) return NULL;
+  kiln_workspace_begin_run(&cache, true);
+  uint32_t random = (uint32_t)(uintptr_t)&cache | 1;
+  int lent = 0;
+  for (int i = 0; i < ROUNDS; i++) {
+    random = random * 1664525u + 1013904223u;
+    const unsigned place = random >> 28;
+    const size_t size = 5000 + 3000 * place;
+    if (i % 50 == 49) kiln_workspace_begin_run(&cache, true);
+    unsigned char *block = kiln_workspace_take(&cache, size);
+    if (!block) continue; /* the pool does not grow beyond its most */
+    lent++;
+    block[0] = block[size - 1] = (unsigned char)place;
+    unsigned char *old = atomic_exchange(&s->shelf[place], block);
+    if (!old) continue;
+    if (old[0] != place || old[size - 1] != place) atomic_fetch_add(&s->bad, 1);
+    kiln_workspace_give(random & 1 << 20 ? &cache : NULL, old, size);
+  }
+  if (lent < ROUNDS / 2) atomic_fetch_add(&s->bad, 1);
+  kiln_cache_deinit(&cache);
+  return NULL;
+}
+
+static void blocks_wander_between_pools(void **state) {
+  (void)state;
+  static shared s;
+  assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &s.mem));
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, work_in_pool, &s), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (unsigned i = 0; i < SHELF; i++)
+    if (s.shelf[i]) kiln_workspace_give(NULL, s.shelf[i], 5000 + 3000 * i);
   assert_int_equal(atomic_load(&s.bad), 0);
   assert_int_equal(kiln_mem_bytes(s.mem), 0);
   kiln_mem_release(s.mem);
@@ -150,6 +194,7 @@ static void one_gives_back_while_others_close(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_wander_between_threads),
+      cmocka_unit_test(blocks_wander_between_pools),
       cmocka_unit_test(limit_holds_for_all_threads),
       cmocka_unit_test(reserves_do_not_count),
       cmocka_unit_test(one_gives_back_while_others_close),

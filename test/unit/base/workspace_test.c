@@ -58,14 +58,14 @@ static void random_blocks_never_meet(void **state) {
 typedef struct block {
   char *data;
   size_t bytes;
-  bool planned;
+  bool chunk; /* of the workspace or the pool */
 } block;
 
 static block ask(kiln_cache *cache, size_t bytes) {
   block b = {kiln_workspace_take(cache, bytes), bytes, true};
   if (!b.data) {
     b.data = kiln_cache_alloc(cache, bytes);
-    b.planned = false;
+    b.chunk = false;
   }
   assert_non_null(b.data);
   assert_int_equal((uintptr_t)b.data % 64, 0);
@@ -75,8 +75,8 @@ static block ask(kiln_cache *cache, size_t bytes) {
 /* `cache` NULL: by somebody else. */
 static void give(kiln_mem *mem, kiln_cache *cache, block *b) {
   if (cache) kiln_workspace_gone(cache, b->data);
-  if (b->planned) {
-    kiln_workspace_give(mem, cache, b->data, b->bytes);
+  if (b->chunk) {
+    kiln_workspace_give(cache, b->data, b->bytes);
   } else if (cache) {
     kiln_cache_free(cache, b->data, b->bytes);
   } else {
@@ -94,6 +94,7 @@ static fixture open_fixture(void) {
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &f.mem));
   kiln_cache_init(&f.cache, f.mem, 64 << 20);
   assert_ok(kiln_workspace_open(&f.cache));
+  kiln_workspace_begin_run(&f.cache, true);
   return f;
 }
 static void close_fixture(fixture *f) {
@@ -102,25 +103,27 @@ static void close_fixture(fixture *f) {
   kiln_mem_release(f->mem);
 }
 
-/* 10,000 and 20,000 bytes, of which the first goes, and 9,000. The last one is the result. */
-static block run(fixture *f, int *planned) {
+/* 10,000 and 20,000 bytes, of which the first goes, and 9,000. The last one is the result: a plan
+ * has no place for it, the pool has one for each. */
+static block run(fixture *f, int *in_chunks) {
   block a = ask(&f->cache, 10000), b = ask(&f->cache, 20000);
   give(f->mem, &f->cache, &a);
   block c = ask(&f->cache, 9000), d = ask(&f->cache, 30000);
-  *planned = b.planned + c.planned + d.planned;
+  *in_chunks = b.chunk + c.chunk + d.chunk;
   give(f->mem, &f->cache, &b);
   give(f->mem, &f->cache, &c);
   return d;
 }
+enum { BY_PLAN = 2, BY_POOL = 3 };
 static int run_whole(fixture *f) {
-  int planned;
-  block d = run(f, &planned);
+  int in_chunks;
+  block d = run(f, &in_chunks);
   give(f->mem, NULL, &d);
   kiln_workspace_begin_run(&f->cache, true);
-  return planned;
+  return in_chunks;
 }
 static void warm_up(fixture *f) {
-  for (int i = 0; i < 3; i++) assert_int_equal(run_whole(f), 0);
+  for (int i = 0; i < 3; i++) assert_int_equal(run_whole(f), BY_POOL);
 }
 
 static void the_fourth_run_has_places(void **state) {
@@ -129,53 +132,57 @@ static void the_fourth_run_has_places(void **state) {
   warm_up(&f);
   for (int i = 0; i < 5; i++) {
     kiln_mem_fail_at(f.mem, 0);
-    assert_int_equal(run_whole(&f), 2);
+    assert_int_equal(run_whole(&f), BY_PLAN);
     assert_int_equal(kiln_mem_fail_at(f.mem, 0), 1); /* the result */
   }
   kiln_workspace_plan plan;
   assert_true(kiln_workspace_plan_of(&f.cache, &plan));
   assert_int_equal(plan.count, 3);
   assert_int_equal(plan.least, 30000);
-  assert_true(plan.bytes < 33000 && plan.bytes >= plan.least);
+  assert_true(plan.bytes < 33300 && plan.bytes >= plan.least);
   assert_int_equal(plan.runs, 5);
   for (int i = 0; i < 3; i++) assert_true(plan.blocks[i].from < plan.blocks[i].to);
   close_fixture(&f);
 }
 
+static uint64_t planned_runs(const fixture *f) {
+  kiln_workspace_plan plan;
+  return kiln_workspace_plan_of(&f->cache, &plan) ? plan.runs : 0;
+}
 static void runs_of_two_orders_take_turns(void **state) {
   (void)state;
   fixture f = open_fixture();
-  for (int turn = 0; turn < 3; turn++) {
-    int planned = 0;
+  for (uint64_t turn = 0; turn < 3; turn++) {
     for (int i = 0; i < 4; i++) {
       block a = ask(&f.cache, 50000);
-      planned += a.planned;
       give(f.mem, &f.cache, &a);
       kiln_workspace_begin_run(&f.cache, true);
     }
-    assert_int_equal(planned, turn == 0 ? 1 : 4);
-    for (int i = 0; i < 4; i++) planned = run_whole(&f);
-    assert_int_equal(planned, 2);
+    assert_int_equal(planned_runs(&f), 1 + 4 * turn);
+    for (int i = 0; i < 4; i++) (void)run_whole(&f);
+    assert_int_equal(planned_runs(&f), 1 + 4 * turn);
   }
   close_fixture(&f);
 }
 
-static void what_leaves_its_run_keeps_its_workspace(void **state) {
+static void what_leaves_its_run_keeps_its_place(void **state) {
   (void)state;
   fixture f = open_fixture();
   warm_up(&f);
-  int planned;
+  int in_chunks;
   block a = ask(&f.cache, 10000), b = ask(&f.cache, 20000); /* and no more */
-  assert_true(a.planned && b.planned);
+  assert_true(a.chunk && b.chunk);
   memset(a.data, 17, a.bytes);
   give(f.mem, &f.cache, &b);
   kiln_workspace_begin_run(&f.cache, true);
-  for (int i = 0; i < 4; i++) assert_int_equal(run_whole(&f), 2); /* in another workspace */
-  block d = run(&f, &planned);
+  for (int i = 0; i < 4; i++) assert_int_equal(run_whole(&f), 1); /* c would lie where a does */
+  block d = run(&f, &in_chunks);
   memset(d.data, 3, d.bytes);
   for (size_t i = 0; i < a.bytes; i++) assert_int_equal(a.data[i], 17);
   give(f.mem, NULL, &d);
-  give(f.mem, &f.cache, &a); /* the last of its workspace */
+  give(f.mem, NULL, &a);
+  kiln_workspace_begin_run(&f.cache, true);
+  assert_int_equal(run_whole(&f), BY_PLAN);
   close_fixture(&f);
 }
 
@@ -184,7 +191,7 @@ static void what_outlives_its_cache_keeps_its_workspace(void **state) {
   fixture f = open_fixture();
   warm_up(&f);
   block a = ask(&f.cache, 10000);
-  assert_true(a.planned);
+  assert_true(a.chunk);
   kiln_cache_deinit(&f.cache);
   memset(a.data, 17, a.bytes);
   give(f.mem, NULL, &a);
@@ -192,18 +199,52 @@ static void what_outlives_its_cache_keeps_its_workspace(void **state) {
   kiln_mem_release(f.mem);
 }
 
-static void a_cache_that_loses_workspaces_plans_no_more(void **state) {
+/* In sizes ever new: what was touched is what is lent at once, more or less, not a block a size. */
+static void the_pool_lends_the_same_pages_in_every_size(void **state) {
   (void)state;
-  enum { MANY = 20 };
   fixture f = open_fixture();
-  block kept[MANY];
-  for (int i = 0; i < MANY; i++) {
-    for (int k = 0; k < 4; k++) (void)run_whole(&f);
-    kept[i] = ask(&f.cache, 10000);
+  char *least = NULL, *most = NULL;
+  for (int i = 0; i < 500; i++) {
+    block blocks[3];
+    for (int k = 0; k < 3; k++) {
+      blocks[k] = ask(&f.cache, 4096 + below(40000));
+      assert_true(blocks[k].chunk);
+      memset(blocks[k].data, k, blocks[k].bytes);
+      char *end = blocks[k].data + blocks[k].bytes;
+      if (i > 250 && (!least || blocks[k].data < least)) least = blocks[k].data;
+      if (i > 250 && (!most || end > most)) most = end;
+    }
+    for (int k = 0; k < 3; k++) give(f.mem, i % 3 == k ? NULL : &f.cache, &blocks[k]);
     kiln_workspace_begin_run(&f.cache, true);
   }
-  assert_true(kept[0].planned && !kept[MANY - 1].planned);
-  for (int i = 0; i < MANY; i++) give(f.mem, NULL, &kept[i]);
+  assert_true(most - least < 4 * 45000);
+  assert_true(kiln_mem_bytes(f.mem) < 700000);
+  close_fixture(&f);
+}
+
+static void what_is_kept_of_a_pool_does_not_stop_it(void **state) {
+  (void)state;
+  enum { MANY = 300 };
+  fixture f = open_fixture();
+  static block kept[MANY];
+  int in_chunks = 0;
+  for (int i = 0; i < MANY; i++) {
+    kept[i] = ask(&f.cache, 40000 + 8 * below(1000)); /* 13 MB in all: more than a pool has */
+    in_chunks += kept[i].chunk;
+    memset(kept[i].data, i, kept[i].bytes);
+    block b = ask(&f.cache, 5000 + (size_t)i);
+    give(f.mem, &f.cache, &b);
+    kiln_workspace_begin_run(&f.cache, true);
+  }
+  assert_in_range(in_chunks, 180, 280);
+  for (int i = 0; i < MANY; i++) {
+    for (size_t k = 0; k < kept[i].bytes; k++) assert_int_equal(kept[i].data[k], (char)i);
+    give(f.mem, NULL, &kept[i]);
+  }
+  block whole = ask(&f.cache, 2 << 20), more = ask(&f.cache, (2 << 20) + 1);
+  assert_true(whole.chunk && !more.chunk);
+  give(f.mem, &f.cache, &whole);
+  give(f.mem, &f.cache, &more);
   close_fixture(&f);
 }
 
@@ -218,7 +259,7 @@ static void the_workspace_gives_way_to_the_limit(void **state) {
   assert_int_equal(kiln_mem_bytes(f.mem) - f.cache.bytes, held);
   kiln_mem_set_limit(f.mem, kiln_mem_bytes(f.mem) + 1000);
   block b = ask(&f.cache, 25000); /* in the room of the workspace */
-  assert_false(b.planned);
+  assert_false(b.chunk);
   give(f.mem, &f.cache, &b);
   close_fixture(&f);
 }
@@ -252,7 +293,7 @@ static void a_cache_without_a_plan_has_no_workspace(void **state) {
   warm_up(&f);
   kiln_workspace_begin_run(&f.cache, false);
   block a = ask(&f.cache, 10000);
-  assert_false(a.planned);
+  assert_false(a.chunk);
   give(f.mem, &f.cache, &a);
   close_fixture(&f);
 }
@@ -276,7 +317,7 @@ static void random_runs_keep_what_they_write(void **state) {
   (void)state;
   fixture f = open_fixture();
   block held[SLOTS] = {{0}};
-  int planned = 0;
+  int in_chunks = 0;
   for (int turn = 0; turn < 2000; turn++) {
     drawn = 7 + (uint64_t)(turn / 40 % 6);
     const int steps = 10 + (int)below(50);
@@ -290,7 +331,7 @@ static void random_runs_keep_what_they_write(void **state) {
         give(f.mem, &f.cache, b);
       } else {
         *b = ask(&f.cache, bytes);
-        planned += b->planned;
+        in_chunks += b->chunk;
         memset(b->data, slot, b->bytes);
       }
       if (odd && i == steps / 2) break;
@@ -311,7 +352,7 @@ static void random_runs_keep_what_they_write(void **state) {
     }
     kiln_workspace_begin_run(&f.cache, true);
   }
-  assert_true(planned > 1000);
+  assert_true(in_chunks > 1000);
   for (int slot = 0; slot < SLOTS; slot++)
     if (held[slot].data) give(f.mem, NULL, &held[slot]);
   close_fixture(&f);
@@ -323,9 +364,10 @@ int main(void) {
       cmocka_unit_test(random_blocks_never_meet),
       cmocka_unit_test(the_fourth_run_has_places),
       cmocka_unit_test(runs_of_two_orders_take_turns),
-      cmocka_unit_test(what_leaves_its_run_keeps_its_workspace),
+      cmocka_unit_test(what_leaves_its_run_keeps_its_place),
       cmocka_unit_test(what_outlives_its_cache_keeps_its_workspace),
-      cmocka_unit_test(a_cache_that_loses_workspaces_plans_no_more),
+      cmocka_unit_test(the_pool_lends_the_same_pages_in_every_size),
+      cmocka_unit_test(what_is_kept_of_a_pool_does_not_stop_it),
       cmocka_unit_test(the_workspace_gives_way_to_the_limit),
       cmocka_unit_test(without_memory_there_is_no_plan),
       cmocka_unit_test(a_cache_without_a_plan_has_no_workspace),
