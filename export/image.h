@@ -56,11 +56,10 @@ void *kiln__image_symbol(kiln__image *image, const char *name);
 /* The pointer that lies at `field` will be `target`; NULL: nothing happens. */
 void kiln__image_set(kiln__image *image, const void *field, const void *target);
 
-/* NULL where there are no elements. */
-#define KILN__ARRAY(image, elements, count)                                            \
-  ((elements) && (count) > 0                                                           \
-       ? kiln__image_put((image), (elements), sizeof *(elements) * (size_t)(count), 8) \
-       : NULL)
+/* NULL where `elements` is; an array of none has a place as any other. */
+#define KILN__ARRAY(image, elements, count)                                                   \
+  ((elements) ? kiln__image_put((image), (elements), sizeof *(elements) * (size_t)(count), 8) \
+              : NULL)
 #define KILN__PUT(image, structs, count, ...)                         \
   kiln__image_structs((image), (structs), sizeof *(structs), (count), \
                       (const void *const[]){__VA_ARGS__},             \

@@ -21,7 +21,12 @@ static bool find_own(char *path, size_t capacity) {
   return len > 0 && (size_t)len < capacity;
 }
 
-kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
+/* The loader keeps for each thread what it had to say, until it was asked, and asked again. */
+static void forget_errors(void) {
+  while (dlerror()) continue;
+}
+
+static kiln_status *open_first(const char *path, kiln__llvm *out_llvm) {
   char own[sizeof out_llvm->path];
   const char *const systems[] = {"libLLVM.so.19.1", "libLLVM-19.so.1", "libLLVM-19.so",
                                  KILN_LLVM_LIBDIR "/libLLVM.so.19.1",
@@ -67,6 +72,12 @@ kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
   return NULL;
 }
 
+kiln_status *kiln__llvm_open(const char *path, kiln__llvm *out_llvm) {
+  kiln_status *status = open_first(path, out_llvm);
+  forget_errors();
+  return status;
+}
+
 bool kiln__llvm_close(kiln__llvm *llvm) {
   void *library = llvm->library;
   llvm->library = NULL;
@@ -74,6 +85,7 @@ bool kiln__llvm_close(kiln__llvm *llvm) {
   *llvm->unloads = 1;
   dlclose(library);
   library = dlopen(llvm->path, RTLD_NOW | RTLD_NOLOAD);
+  forget_errors();
   if (!library) return true;
   *llvm->unloads = 0; /* another context has it */
   dlclose(library);

@@ -13,9 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sanitize.h"
 #include "kiln/kiln.h"
 
-enum { MOMENTS = 40, STEP_US = 4000, FINE_US = 1000 };
+/* With a sanitizer a program takes several times as long. */
+enum {
+  SLOWER = KILN_SANITIZED ? 4 : 1,
+  MOMENTS = 40 / SLOWER,
+  STEP_US = 4000 * SLOWER,
+  FINE_US = 1000 * SLOWER
+};
 
 static const char *model_path, *inputs_path;
 static int ready[2];

@@ -83,7 +83,8 @@ static inline int random_rounds(int otherwise) { return long_option("LOOP_ROUNDS
 static inline uint64_t random_seed(uint64_t seed) {
   return seed + (uint64_t)long_option("LOOP_SEED", 0) * UINT64_C(0x9e3779b97f4a7c15);
 }
-static inline bool llvm_compiles(int n) { return n % long_option("LOOP_LLVM", 1) == 0; }
+static inline int llvm_step(void) { return long_option("LOOP_LLVM", 1); }
+static inline bool llvm_compiles(int n) { return n % llvm_step() == 0; }
 
 /* The instruction sets of this machine. */
 static inline int isa_count(void) { return (int)kiln_isa_detect() + 1; }

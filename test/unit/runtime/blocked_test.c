@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sanitize.h"
 #include "runtime/half.h"
 #include "runtime/kernels/heavy/tiles.h"
 #include "test/unit/runtime/numbers.h"
@@ -195,11 +196,12 @@ static void check(const problem *t, kiln_pool *pool) {
   free(avx2);
 }
 
+enum { RANDOM = KILN_SANITIZED ? 60 : 300 };
 static void test_random(void **state) {
   (void)state;
   kiln_pool *pool;
   assert_ok(kiln_pool_create(WORKERS, &pool));
-  for (int i = 0; i < 300; i++) {
+  for (int i = 0; i < RANDOM; i++) {
     problem t = {.p = {.rows = 1 + below(90),
                        .depth = 1 + below(below(4) ? 70 : 300),
                        .outputs = 1 + below(below(4) ? 150 : 400)}};
@@ -208,8 +210,9 @@ static void test_random(void **state) {
     discard(&t);
   }
   kiln_pool_release(pool);
-  assert_true(runs_by_panels > 20 && runs_by_strips > 20 && runs_in_slices > 20 &&
-              runs_in_place > 20);
+  const int least = RANDOM / 15;
+  assert_true(runs_by_panels > least && runs_by_strips > least && runs_in_slices > least &&
+              runs_in_place > least);
 }
 
 /* -- Errors -- */
