@@ -8,6 +8,7 @@
 #include "runtime/cycles.h"
 #include "runtime/meter.h"
 #include "runtime/random.h"
+#include "runtime/recent.h"
 
 typedef struct kiln_call {
   kiln_env *env; /* borrowed */
@@ -48,6 +49,7 @@ typedef struct kiln_call {
   int scratch_users;
   kiln_possible_roots roots; /* that may contain themselves */
   kiln_tally tally;          /* of what the model's plans do */
+  kiln_recent recent;        /* what its kernels have read lately */
   uint64_t stressed;         /* guards that stress_bailout was asked of */
 } kiln_call;
 

@@ -316,6 +316,7 @@ static kiln_status *call_group(kiln_call *call, kiln_frame *f, const kiln_group 
   if (!fault) KILN_TRY(launch(call, f, group, o, data, scalars, &fault));
   if (__builtin_expect(fault != 0, 0)) return run_operators(call, f, group, o, in_count, outs);
   kiln_count(&call->tally, group->runs);
+  kiln_recent_worked(&call->recent, group->work.cost);
   return NULL;
 }
 

@@ -49,12 +49,12 @@ static bool has_dot_tail(const kiln_gemm_args *g, size_t item) {
   return g->a_col == 1 && g->b_row == 1 && g->b_col != 1 && tail > 0 && 2 * tail <= group;
 }
 
+enum { MANY_ROWS = 12, LAYERS = 8 };
 /* Whether a weight of dot products is read from further than the second cache: of one row where it
  * does not fit there; of many, for which asking costs less than a tenth, where some such layers do
  * not. */
 static bool is_asked_for(int64_t rows, int64_t bytes, int64_t l2_bytes) {
-  enum { MANY = 12, LAYERS = 8 };
-  return rows == 1 ? bytes > l2_bytes : rows >= MANY && bytes > l2_bytes / LAYERS;
+  return rows == 1 ? bytes > l2_bytes : rows >= MANY_ROWS && bytes > l2_bytes / LAYERS;
 }
 
 static kiln_gemm_plan choose(const kiln_gemm_args *g, size_t item, int64_t l2_bytes) {
@@ -168,6 +168,20 @@ static int64_t cut(job *j, int64_t count, int threads) {
   return large > grain ? large : grain;
 }
 
+/* How the only product reads its right factor, by what the call has read lately: one of few rows
+ * takes as long as that takes to come. Up to twice the second cache, some of it is still there. */
+static void follow_caches(kiln_call *call, const kiln_gemm_args *args, kiln_gemm_plan *plan,
+                          int64_t item) {
+  const kiln_gemm_args g = kiln__gemm_planned(args, plan);
+  const int64_t bytes = g.n * g.k * item, l2_bytes = call->env->caches.l2;
+  if (plan->dot && g.m < MANY_ROWS && bytes > l2_bytes / LAYERS) {
+    plan->ahead = !kiln_recent_read(&call->recent, g.b, (uint64_t)bytes, 2 * (uint64_t)l2_bytes,
+                                    &plan->backwards);
+  } else {
+    call->recent.bytes += (uint64_t)bytes;
+  }
+}
+
 kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_gemm_args *args,
                                  int64_t count, kiln_gemm_locate locate, const void *data) {
   if (args->m == 0 || args->n == 0 || count == 0) return NULL;
@@ -178,6 +192,7 @@ kiln_status *kiln__gemm_run_many(kiln_call *call, kiln_dtype dtype, const kiln_g
            .locate = locate,
            .data = data,
            .item = wide ? 8 : 4};
+  if (count == 1) follow_caches(call, args, &j.plan, (int64_t)j.item);
   kiln_pool *pool = call->pool;
   int threads = pool ? kiln_pool_threads(pool) : 1;
   int64_t grain = cut(&j, count, threads);

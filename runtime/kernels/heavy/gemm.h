@@ -44,6 +44,7 @@ typedef struct kiln_gemm_plan {
   bool swap;       /* C^T = B^T A^T instead: parts are cut from that */
   bool dot;        /* few rows on the left: dot products, both factors read along k */
   bool ahead;      /* the right factor of a dot lies beyond the second cache: it is asked for */
+  bool backwards;  /* it is read from its end: the bits are the same */
   bool axpy;       /* few rows on the left: rows of the right factor are added up */
   bool pack_left;  /* the left factor is copied by blocks */
   bool pack_right; /* the right one too, whatever the number of rows */

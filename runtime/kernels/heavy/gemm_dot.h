@@ -54,11 +54,11 @@ ALWAYS_INLINE void NAME(load_rest)(const T *p, int64_t count, V out[NAME(DV)]) {
 }
 
 /* `rows` rows of a times `columns` rows of b, b_col elements apart, to sums[row * pitch + column].
- * The rows that are so many behind are asked for, into the second cache (0: none): rows that lie in
- * the third one or in memory are too short for what the CPU asks for by itself. */
+ * What lies `ahead` elements behind them is asked for, into the second cache: rows that lie in the
+ * third one or in memory are too short for what the CPU asks for by itself. */
 ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t b_col, int64_t k,
                                   T *sums, int64_t pitch, const int rows, const int columns,
-                                  const int ahead) {
+                                  const bool asks, int64_t ahead) {
   enum { DV = NAME(DV), LANES_ = NAME(SUM_LANES) };
   V acc[4][8][DV];
   KILN_MATH_UNROLL for (int i = 0; i < rows; i++) {
@@ -68,9 +68,9 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
   }
   int64_t p = 0;
   for (; p + LANES_ <= k; p += LANES_) {
-    if (ahead) {
+    if (asks) {
       KILN_MATH_UNROLL for (int j = 0; j < columns; j++)
-          __builtin_prefetch(b + (j + ahead) * b_col + p, 0, 2);
+          __builtin_prefetch(b + ahead + j * b_col + p, 0, 2);
     }
     KILN_MATH_UNROLL for (int q = 0; q < DV; q++) {
       V x[4];
@@ -118,35 +118,36 @@ ALWAYS_INLINE void NAME(dot_tile)(const T *a, int64_t a_row, const T *b, int64_t
 #define DOT_COLUMNS(rows) 2
 #endif
 enum { NAME(DOT_MR) = KILN_KERNEL_LEVEL == 2 ? 4 : KILN_KERNEL_LEVEL == 1 ? 3 : 1 };
-#define DOT(name, rows, ahead)                                                                    \
+#define DOT(name, rows, asks)                                                                     \
   static __attribute__((noinline)) void NAME(name)(const T *a, int64_t a_row, const T *b,         \
                                                    int64_t b_col, int64_t k, int64_t n, T *sums,  \
-                                                   int64_t pitch) {                               \
+                                                   int64_t pitch, int64_t ahead) {                \
     enum { COLUMNS = DOT_COLUMNS(rows) < WIDTH ? DOT_COLUMNS(rows) : WIDTH };                     \
     int64_t j = 0;                                                                                \
     for (; j + COLUMNS <= n; j += COLUMNS) {                                                      \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS, ahead);   \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, COLUMNS, asks,     \
+                     ahead);                                                                      \
     }                                                                                             \
     if (j < n && n >= COLUMNS) { /* the last columns, some of them once more: less than alone */  \
       NAME(dot_tile)                                                                              \
       (a, a_row, b + (n - COLUMNS) * b_col, b_col, k, sums + (n - COLUMNS), pitch, rows, COLUMNS, \
-       0);                                                                                        \
+       false, 0);                                                                                 \
       return;                                                                                     \
     }                                                                                             \
     for (; j < n; j++)                                                                            \
-      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, 0);             \
+      NAME(dot_tile)(a, a_row, b + j * b_col, b_col, k, sums + j, pitch, rows, 1, false, 0);      \
   }
 enum { NAME(DOT_BLOCK) = 16 }; /* columns that all rows go over before the next ones */
-DOT(dot_1, 1, 0)
-DOT(dot_1_ahead, 1, COLUMNS)
+DOT(dot_1, 1, false)
+DOT(dot_1_ahead, 1, true)
 #if KILN_KERNEL_LEVEL > 0
-DOT(dot_2, 2, 0)
-DOT(dot_3, 3, 0)
-DOT(dot_3_ahead, 3, NAME(DOT_BLOCK))
+DOT(dot_2, 2, false)
+DOT(dot_3, 3, false)
+DOT(dot_3_ahead, 3, true)
 #endif
 #if KILN_KERNEL_LEVEL == 2
-DOT(dot_4, 4, 0)
-DOT(dot_4_ahead, 4, NAME(DOT_BLOCK))
+DOT(dot_4, 4, false)
+DOT(dot_4_ahead, 4, true)
 #endif
 #undef DOT
 #undef DOT_COLUMNS
@@ -155,10 +156,10 @@ DOT(dot_4_ahead, 4, NAME(DOT_BLOCK))
  * KILN_GEMM_DOT_ROWS. */
 static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
                            const NAME(dest) * c, T *scratch) {
-  enum { BLOCK = NAME(DOT_BLOCK), MAX_ROWS = KILN_GEMM_DOT_ROWS };
+  enum { BLOCK = NAME(DOT_BLOCK), MAX_ROWS = KILN_GEMM_DOT_ROWS, AHEAD_BYTES = 16384 };
   /* As they are; and of one row, and the first of many, while the others go over what is there. */
   static void (*const dots[2][NAME(DOT_MR)])(const T *, int64_t, const T *, int64_t, int64_t,
-                                             int64_t, T *, int64_t) = {
+                                             int64_t, T *, int64_t, int64_t) = {
 #if KILN_KERNEL_LEVEL == 2
       {NAME(dot_1), NAME(dot_2), NAME(dot_3), NAME(dot_4)},
       {NAME(dot_1_ahead), NAME(dot_2), NAME(dot_3_ahead), NAME(dot_4_ahead)},
@@ -180,13 +181,18 @@ static void NAME(dot_rows)(const kiln_gemm_args *g, const kiln_gemm_plan *plan,
     a_row = g->k;
   }
   T sums[MAX_ROWS * BLOCK];
-  for (int64_t j = 0; j < g->n; j += BLOCK) {
+  const int64_t blocks = (g->n + BLOCK - 1) / BLOCK;
+  const int64_t alone = AHEAD_BYTES / (g->k * (int64_t)sizeof(T) + 1) + 1;
+  const int64_t ahead = (g->m == 1 ? alone : BLOCK) * g->b_col;
+  for (int64_t block = 0; block < blocks; block++) {
+    const int64_t j = (plan->backwards ? blocks - 1 - block : block) * BLOCK;
     const int64_t columns = g->n - j < BLOCK ? g->n - j : BLOCK;
     for (int64_t i = 0; i < g->m;) {
       const int64_t left = g->m - i, most = NAME(DOT_MR);
       const int64_t tiles = (left + most - 1) / most, rows = (left + tiles - 1) / tiles;
       dots[plan->ahead && i == 0][rows - 1](a + i * a_row, a_row, (const T *)g->b + j * g->b_col,
-                                            g->b_col, g->k, columns, sums + i * BLOCK, BLOCK);
+                                            g->b_col, g->k, columns, sums + i * BLOCK, BLOCK,
+                                            ahead);
       i += rows;
     }
     const NAME(dest) at = NAME(dest_at)(c, 0, j);

@@ -52,6 +52,20 @@ static void compare(kiln_isa isa, kiln_dtype dtype, int64_t m, int64_t n, int64_
   traps_set(dtype, scratch, plan.scratch + 64);
   (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&whole, &plan, scratch);
   assert_false(traps_were_used());
+  if (plan.dot) { /* from its end, and asked for: the same bits */
+    kiln_gemm_plan other = plan;
+    other.backwards = true;
+    other.ahead = !plan.ahead;
+    const size_t bytes = (size_t)(m * n * l.step) * item;
+    void *again = malloc(bytes + 1);
+    assert_non_null(again);
+    memcpy(again, want, bytes);
+    g.c = again;
+    const kiln_gemm_args turned = kiln__gemm_planned(&g, &other);
+    (dtype == KILN_DTYPE_F32 ? d->gemm_f32 : d->gemm_f64)(&turned, &other, scratch);
+    assert_memory_equal(again, c, bytes);
+    free(again);
+  }
   g.c = want;
   kiln__matmul_reference(dtype, &g);
   const double unit = dtype == KILN_DTYPE_F32 ? 0x1p-23 : 0x1p-52;
@@ -99,7 +113,29 @@ static void test_blocks(void **state) {
   }
 }
 
+/* A weight of a loop is read to and fro; one of a network, behind others, is far each time. */
+static void test_recent(void **state) {
+  (void)state;
+  static const char weights[8][64];
+  static kiln_recent recent;
+  bool backwards;
+  assert_false(kiln_recent_read(&recent, weights[0], 1000, 2000, &backwards));
+  for (int i = 0; i < 6; i++) {
+    kiln_recent_worked(&recent, 20);
+    assert_true(kiln_recent_read(&recent, weights[0], 1000, 2000, &backwards));
+    assert_true(backwards == (i % 2 == 0));
+  }
+  kiln_recent_worked(&recent, 100);
+  assert_false(kiln_recent_read(&recent, weights[0], 1000, 2000, &backwards));
+  assert_false(backwards);
+  for (int i = 1; i < 24; i++) {
+    assert_false(kiln_recent_read(&recent, weights[i % 8], 300, 2000, &backwards));
+    assert_false(backwards);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tails), cmocka_unit_test(test_blocks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tails), cmocka_unit_test(test_blocks),
+                                     cmocka_unit_test(test_recent)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
