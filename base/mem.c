@@ -480,6 +480,12 @@ void kiln_mem_set_limit(kiln_mem *mem, size_t bytes) {
   take_reserves_back(mem);
 }
 
+size_t kiln_mem_room(const kiln_mem *mem) {
+  const size_t limit = atomic_load_explicit(&mem->limit, memory_order_relaxed);
+  const size_t bytes = atomic_load_explicit(&mem->bytes, memory_order_relaxed);
+  return limit == 0 ? SIZE_MAX : bytes < limit ? limit - bytes : 0;
+}
+
 uint64_t kiln_mem_hash_seed(const kiln_mem *mem) { return mem->hash_seed; }
 void kiln_mem_set_hash_seed(kiln_mem *mem, uint64_t seed) { mem->hash_seed = seed; }
 

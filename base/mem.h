@@ -58,6 +58,8 @@ bool kiln_mem_count_aside(bool aside);
 size_t kiln_mem_bytes_of_calls(const kiln_mem *mem);
 size_t kiln_mem_peak_bytes(const kiln_mem *mem);
 void kiln_mem_set_limit(kiln_mem *mem, size_t bytes);
+/* Up to the limit, more or less what is in reserves; SIZE_MAX: there is none. */
+size_t kiln_mem_room(const kiln_mem *mem);
 /* Between these the thread's requests pass every limit, and are counted: for what gives memory back
  * and needs some for it, in proportion to what it gives back. They nest. */
 void kiln_mem_exceed_begin(void);

@@ -13,7 +13,8 @@ enum {
   SLOTS = 2 * REQUESTS,
   PLANS = 4,
   MOST = 64 << 20,
-  /* Bytes of a pool, to begin with and at most; of the next; the largest block is a quarter. */
+  /* Bytes of a pool, to begin with and at most; of the next; the largest block is a quarter. What
+     is free in it serves this cache alone: it takes an eighth of the room that a limit leaves. */
   POOL = 128 << 10,
   POOL_GROWS = 4,
   POOL_MOST = 8 << 20,
@@ -104,7 +105,7 @@ static bool grow_pool(kiln_cache *cache, size_t bytes) {
   const size_t had = s->pool ? bytes_of(kiln_chunk_size(s->pool)) : 0;
   size_t size = POOL;
   while (size <= had + had / 2 || size < 4 * bytes) size *= POOL_GROWS;
-  if (size > POOL_MOST) return false;
+  if (size > POOL_MOST || size > kiln_mem_room(cache->mem) / 8) return false;
   kiln_chunk *pool = new_chunk(cache, (uint32_t)(size / KILN_CHUNK_GRAIN));
   if (!pool) return false;
   drop_chunk(cache, &s->pool);

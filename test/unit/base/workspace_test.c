@@ -264,6 +264,20 @@ static void the_workspace_gives_way_to_the_limit(void **state) {
   close_fixture(&f);
 }
 
+static void a_pool_leaves_a_limit_its_room(void **state) {
+  (void)state;
+  fixture f = open_fixture();
+  kiln_mem_set_limit(f.mem, kiln_mem_bytes(f.mem) + (2 << 20));
+  block blocks[12];
+  int in_chunks = 0;
+  for (int i = 0; i < 12; i++) in_chunks += (blocks[i] = ask(&f.cache, 30000)).chunk;
+  assert_in_range(in_chunks, 1, 4);
+  block large = ask(&f.cache, 3 << 19); /* beside what the pool has */
+  give(f.mem, &f.cache, &large);
+  for (int i = 0; i < 12; i++) give(f.mem, &f.cache, &blocks[i]);
+  close_fixture(&f);
+}
+
 static void without_memory_there_is_no_plan(void **state) {
   (void)state;
   for (uint64_t n = 1; n < 40; n++) {
@@ -369,6 +383,7 @@ int main(void) {
       cmocka_unit_test(the_pool_lends_the_same_pages_in_every_size),
       cmocka_unit_test(what_is_kept_of_a_pool_does_not_stop_it),
       cmocka_unit_test(the_workspace_gives_way_to_the_limit),
+      cmocka_unit_test(a_pool_leaves_a_limit_its_room),
       cmocka_unit_test(without_memory_there_is_no_plan),
       cmocka_unit_test(a_cache_without_a_plan_has_no_workspace),
       cmocka_unit_test(random_runs_keep_what_they_write),
