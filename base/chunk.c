@@ -72,16 +72,13 @@ static uint32_t next_grain(const uint64_t *bits, uint32_t grains, uint32_t from,
 static size_t struct_bytes(uint32_t grains) {
   return sizeof(kiln_chunk) + ((size_t)grains + 63) / 64 * sizeof(uint64_t);
 }
-static size_t data_bytes(const kiln_chunk *chunk) {
-  return (size_t)chunk->grains * KILN_CHUNK_GRAIN;
-}
 
 kiln_chunk *kiln_chunk_create(kiln_mem *mem, uint32_t grains) {
   kiln_chunk *chunk = kiln_mem_alloc_zero(mem, struct_bytes(grains));
-  char *data = chunk ? kiln_mem_alloc(mem, (size_t)grains * KILN_CHUNK_GRAIN) : NULL;
+  char *data = chunk ? kiln_mem_alloc(mem, kiln_chunk_bytes(grains)) : NULL;
   if (!data || pthread_mutex_init(&chunk->lock, NULL) != 0) {
     kiln_status_refused(0, 0);
-    if (data) kiln_mem_free(mem, data, (size_t)grains * KILN_CHUNK_GRAIN);
+    if (data) kiln_mem_free(mem, data, kiln_chunk_bytes(grains));
     if (chunk) kiln_mem_free(mem, chunk, struct_bytes(grains));
     return NULL;
   }
@@ -89,12 +86,12 @@ kiln_chunk *kiln_chunk_create(kiln_mem *mem, uint32_t grains) {
   chunk->data = data;
   chunk->grains = chunk->free_grains = grains;
   if (grains % 64) chunk->taken[grains / 64] = ~(uint64_t)0 << grains % 64;
-  kiln_asan_poison(data, data_bytes(chunk));
+  kiln_asan_poison(data, kiln_chunk_bytes(chunk->grains));
   return chunk;
 }
 static void destroy(kiln_chunk *chunk) {
-  kiln_asan_unpoison(chunk->data, data_bytes(chunk));
-  kiln_mem_free(chunk->mem, chunk->data, data_bytes(chunk));
+  kiln_asan_unpoison(chunk->data, kiln_chunk_bytes(chunk->grains));
+  kiln_mem_free(chunk->mem, chunk->data, kiln_chunk_bytes(chunk->grains));
   pthread_mutex_destroy(&chunk->lock);
   kiln_mem_free(chunk->mem, chunk, struct_bytes(chunk->grains));
 }
@@ -109,7 +106,7 @@ static void *lend(kiln_chunk *chunk, uint32_t at, uint32_t grains, size_t bytes)
   flip(chunk->taken, at, grains);
   chunk->lent++;
   chunk->free_grains -= grains;
-  char *block = chunk->data + (size_t)at * KILN_CHUNK_GRAIN + KILN_CHUNK_HEAD;
+  char *block = chunk->data + kiln_chunk_bytes(at) + KILN_CHUNK_HEAD;
   head *h = (head *)(block - KILN_CHUNK_HEAD);
   kiln_asan_unpoison(h, sizeof *h);
   h->chunk = chunk;

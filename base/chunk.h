@@ -21,6 +21,8 @@ static inline uint32_t kiln_chunk_grains(size_t bytes) {
   return (uint32_t)((bytes + KILN_CHUNK_HEAD + KILN_CHUNK_GRAIN - 1) / KILN_CHUNK_GRAIN);
 }
 
+static inline size_t kiln_chunk_bytes(uint32_t grains) { return (size_t)grains * KILN_CHUNK_GRAIN; }
+
 typedef struct kiln_chunk kiln_chunk;
 
 /* NULL: no memory. What is free in a chunk was taken from the mem. */
@@ -35,7 +37,7 @@ uint32_t kiln_chunk_free(const kiln_chunk *chunk); /* in grains */
 /* A block, 64-byte aligned, at grain `at`, or at the first with room; NULL: there is none. */
 void *kiln_chunk_take_at(kiln_chunk *chunk, uint32_t at, size_t bytes);
 void *kiln_chunk_take(kiln_chunk *chunk, size_t bytes);
-/* The chunk of a block, while it has not been left. */
+/* The chunk that lends a block. */
 kiln_chunk *kiln_chunk_of(const void *block);
 void kiln_chunk_give(kiln_chunk *chunk, void *block, size_t bytes);
 /* From any thread, of any chunk. */

@@ -64,17 +64,15 @@ static uint64_t order_with(uint64_t order, size_t bytes) {
 
 /* -- Chunks -- */
 
-static size_t bytes_of(uint32_t grains) { return (size_t)grains * KILN_CHUNK_GRAIN; }
-
 static kiln_chunk *new_chunk(kiln_cache *cache, uint32_t grains) {
   kiln_chunk *chunk = kiln_chunk_create(cache->mem, grains);
-  if (chunk) cache->bytes += bytes_of(grains);
+  if (chunk) cache->bytes += kiln_chunk_bytes(grains);
   return chunk;
 }
 /* What is lent keeps it. */
 static void drop_chunk(kiln_cache *cache, kiln_chunk **chunk) {
   if (!*chunk) return;
-  cache->bytes -= bytes_of(kiln_chunk_free(*chunk));
+  cache->bytes -= kiln_chunk_bytes(kiln_chunk_free(*chunk));
   kiln_chunk_leave(*chunk);
   *chunk = NULL;
 }
@@ -82,11 +80,11 @@ static void collect(kiln_cache *cache, kiln_chunk *chunk) {
   if (!chunk) return;
   const uint32_t before = kiln_chunk_free(chunk);
   kiln_chunk_collect(chunk);
-  cache->bytes += bytes_of(kiln_chunk_free(chunk) - before);
+  cache->bytes += kiln_chunk_bytes(kiln_chunk_free(chunk) - before);
 }
 /* A block of it was lent. */
 static void *lent(kiln_cache *cache, void *block, size_t bytes) {
-  if (block) cache->bytes -= bytes_of(kiln_chunk_grains(bytes));
+  if (block) cache->bytes -= kiln_chunk_bytes(kiln_chunk_grains(bytes));
   return block;
 }
 
@@ -102,7 +100,7 @@ void kiln_workspace_trim(kiln_cache *cache) {
 /* In front of a request for which the pool has no room. */
 static bool grow_pool(kiln_cache *cache, size_t bytes) {
   kiln_workspaces *s = cache->workspaces;
-  const size_t had = s->pool ? bytes_of(kiln_chunk_size(s->pool)) : 0;
+  const size_t had = s->pool ? kiln_chunk_bytes(kiln_chunk_size(s->pool)) : 0;
   size_t size = POOL;
   while (size <= had + had / 2 || size < 4 * bytes) size *= POOL_GROWS;
   if (size > POOL_MOST || size > kiln_mem_room(cache->mem) / 8) return false;
@@ -186,7 +184,7 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
                                   .size = kiln_chunk_grains(b->bytes),
                                   .number = (uint32_t)number};
   }
-  p->bytes = bytes_of(kiln_memory_plan(w->lives, count));
+  p->bytes = kiln_chunk_bytes(kiln_memory_plan(w->lives, count));
   uint64_t order = 0;
   for (int i = 0; i < p->asked; i++) {
     p->places[i] = (place){.bytes = rec->blocks[i].bytes, .before = order, .at = NOWHERE};
@@ -197,7 +195,7 @@ static void fill_plan(plan *p, const record *rec, work *w, int count) {
     const uint32_t number = w->lives[i].number;
     p->places[number].at = w->lives[i].at;
     p->blocks[i] = rec->blocks[number];
-    p->blocks[i].offset = bytes_of(w->lives[i].at);
+    p->blocks[i].offset = kiln_chunk_bytes(w->lives[i].at);
   }
   p->least = least_bytes(p->blocks, count, rec->clock, w->changes);
   if (p->bytes <= MOST) return;
@@ -270,7 +268,8 @@ static void find_workspace(kiln_cache *cache) {
   size_t bytes = 0;
   for (int i = 0; i < PLANS; i++)
     if (s->plans[i].bytes > bytes) bytes = s->plans[i].bytes;
-  if (bytes == 0 || (s->workspace && bytes_of(kiln_chunk_size(s->workspace)) >= bytes)) return;
+  if (bytes == 0 || (s->workspace && kiln_chunk_bytes(kiln_chunk_size(s->workspace)) >= bytes))
+    return;
   drop_chunk(cache, &s->workspace);
   drop_chunk(cache, &s->pool);
   kiln_cache_trim(cache); /* what it keeps had the blocks that the workspace will have */
@@ -363,7 +362,7 @@ void kiln_workspace_give(kiln_cache *cache, void *block, size_t bytes) {
     return;
   }
   kiln_chunk_give(chunk, block, bytes);
-  cache->bytes += bytes_of(kiln_chunk_grains(bytes));
+  cache->bytes += kiln_chunk_bytes(kiln_chunk_grains(bytes));
 }
 
 /* -- Records -- */

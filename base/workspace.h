@@ -7,11 +7,11 @@
  * that order lies at its place. So views, lists, branches and fallbacks need no rules, and a tensor
  * whose last use was two operators ago makes room in the caches for the next.
  *
- * A plan is a guess that is checked: a place is given out only where nothing lies, by a bit a unit.
- * For what the recorded run did not give back (results), and where something lies, the cache's
- * lists and the mem answer. What no plan knows takes the first place with room in the pool, which
- * grows from 128 KiB to 8 MiB: blocks of every size come from the pages that others just left. A
- * block may stay when its run ends, its chunk too then.
+ * A plan is a guess that is checked: a place is given out only where nothing lies, by a bit a
+ * grain. For what the recorded run did not give back (results), and where something lies, the
+ * cache's lists and the mem answer. What no plan knows takes the first place with room in the pool,
+ * which grows from 128 KiB to 8 MiB: blocks of every size come from the pages that others just
+ * left. A block may stay when its run ends, its chunk too then.
  *
  * A cache keeps plans of four orders, of up to 4,096 blocks, of which the 512 greatest have places,
  * and a workspace of up to 64 MiB: what is larger comes from memory anyway. */

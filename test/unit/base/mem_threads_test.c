@@ -13,6 +13,12 @@ typedef struct shared {
   atomic_int bad;
 } shared;
 
+static void run_threads(void *(*body)(void *), shared *s) {
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, body, s), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
 static size_t size_of_place(unsigned place) { return place < 12 ? 16 + place * 37 : 70000 * place; }
 
 static void *work(void *arg) {
@@ -47,10 +53,7 @@ static void blocks_wander_between_threads(void **state) {
   (void)state;
   static shared s;
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &s.mem));
-  pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, work, &s), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  run_threads(work, &s);
   for (unsigned i = 0; i < SHELF; i++) kiln_cache_free_mem(s.mem, s.shelf[i], size_of_place(i));
   assert_int_equal(atomic_load(&s.bad), 0);
   assert_int_equal(kiln_mem_bytes(s.mem), 0);
@@ -89,10 +92,7 @@ static void blocks_wander_between_pools(void **state) {
   (void)state;
   static shared s;
   assert_ok(kiln_mem_create(KILN_MEM_DEFAULT, &s.mem));
-  pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, work_in_pool, &s), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  run_threads(work_in_pool, &s);
   for (unsigned i = 0; i < SHELF; i++)
     if (s.shelf[i]) kiln_workspace_give(NULL, s.shelf[i], 5000 + 3000 * i);
   assert_int_equal(atomic_load(&s.bad), 0);
@@ -116,10 +116,7 @@ static void limit_holds_for_all_threads(void **state) {
   static shared s;
   assert_ok(kiln_mem_create(KILN_MEM_SYSTEM, &s.mem));
   kiln_mem_set_limit(s.mem, 1600);
-  pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, limited_work, &s), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  run_threads(limited_work, &s);
   assert_int_equal(atomic_load(&s.bad), 0);
   assert_true(kiln_mem_peak_bytes(s.mem) <= 1600);
   assert_int_equal(kiln_mem_bytes(s.mem), 0);
@@ -139,10 +136,7 @@ static void reserves_do_not_count(void **state) {
   static shared s;
   assert_ok(kiln_mem_create(KILN_MEM_SYSTEM, &s.mem));
   kiln_mem_set_limit(s.mem, LIMIT);
-  pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, small_work, &s), 0);
-  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  run_threads(small_work, &s);
   assert_int_equal(kiln_mem_bytes(s.mem), 0);
   void *most = kiln_mem_alloc(s.mem, LIMIT - 200), *rest = kiln_mem_alloc(s.mem, 200);
   assert_non_null(most);
