@@ -256,6 +256,7 @@ kiln_status *kiln_jit_wait_idle(kiln_jit *jit, const kiln_budget *budget) {
   const uint64_t ticket = kiln_epoch_enter(&jit->epoch, 0);
   kiln_generation *now = __atomic_load_n(&jit->now, __ATOMIC_ACQUIRE);
   kiln_status *status = kiln_job_queue_wait(jit->jobs, &now->owner, budget);
+  if (!status) status = kiln_job_queue_wait(jit->jobs, &jit->packs_owner, budget);
   kiln_epoch_leave(&jit->epoch, ticket);
   return status;
 }

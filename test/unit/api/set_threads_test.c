@@ -93,6 +93,31 @@ static void calls_do_not_pack(void **state) {
   close_subject(&s);
 }
 
+/* A call that waits for what it has asked for. */
+static void call_and_wait(const subject *s) {
+  (void)call(s);
+  assert_ok(kiln_model_wait_idle(s->model, NULL));
+}
+
+/* Copies that calls have asked for are there when the wait for jobs ends. */
+static void copies_are_waited_for(void **state) {
+  (void)state;
+  subject s = open_async();
+  const uint64_t groups = warm_up(&s);
+  set_weights(&s);
+  for (int i = 0; i < 6; i++) call_and_wait(&s); /* no constants any more: it falls back, once */
+  for (int round = 0; round < 3; round++) {
+    const uint64_t before = made(&s);
+    set_weights(&s);
+    for (int i = 0; i < 2; i++) call_and_wait(&s);
+    const uint64_t then = made(&s);
+    assert_true(then > before);
+    assert_int_equal(call(&s), groups);
+    assert_int_equal(made(&s), then);
+  }
+  close_subject(&s);
+}
+
 /* Copies that nobody has taken go with the model, whatever their jobs do. */
 static void models_go_meanwhile(void **state) {
   (void)state;
@@ -107,6 +132,7 @@ static void models_go_meanwhile(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(calls_do_not_pack),
+                                     cmocka_unit_test(copies_are_waited_for),
                                      cmocka_unit_test(models_go_meanwhile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
