@@ -113,6 +113,7 @@ static void make_direct(way *w, const shape *s, const kiln_dispatch *dispatch, c
 static kiln_winograd problem_of(const shape *s) {
   const int64_t size = s->size;
   return (kiln_winograd){.batch = s->batch,
+                         .dilation = {1, 1},
                          .channels = s->channels,
                          .outputs = s->outputs,
                          .planes = 1,

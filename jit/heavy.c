@@ -153,7 +153,7 @@ enum { AXES = 3 };
 
 /* The windows of a convolution of unit steps of an image or a volume. */
 typedef struct windows {
-  int64_t taps[AXES], pad[AXES];
+  int64_t taps[AXES], pad[AXES], dilation[AXES];
 } windows;
 
 /* False: it is another convolution, or how many channels it has is not known. */
@@ -161,17 +161,20 @@ static bool read_windows(const kiln_node *n, windows *out) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = n->outputs[0]->type->detail;
-  *out = (windows){.taps = {1, 1, 1}};
+  *out = (windows){.taps = {1, 1, 1}, .dilation = {1, 1, 1}};
   if (!kiln_may_lie_channels_last(x->rank) || w->rank != x->rank ||
       kiln__convolution_groups(n) != 1 ||
-      kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1 ||
-      kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) != 1)
+      kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1)
     return false;
   const int first = AXES - (w->rank - 2);
   for (int d = first; d < AXES; d++) {
     out->taps[d] = w->sizes[w->rank - AXES + d];
     out->pad[d] = kiln__convolution_number_at(n, KILN__CONVOLUTION_PADDING, d - first);
-    if (out->pad[d] < 0 || out->pad[d] >= out->taps[d]) return false;
+    if (out->taps[d] > 1)
+      out->dilation[d] = kiln__convolution_number_at(n, KILN__CONVOLUTION_DILATION, d - first);
+    if (out->dilation[d] < 1 || out->dilation[d] > KILN_WINOGRAD_DILATION || out->pad[d] < 0 ||
+        out->pad[d] > (out->taps[d] - 1) * out->dilation[d])
+      return false;
   }
   return x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];
 }
@@ -179,13 +182,14 @@ static bool is_channels_last(const kiln_ir_value *v) {
   return v->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST;
 }
 
-/* Of images of any size the channels, outputs, taps and padding alone. */
+/* Of images of any size the channels, outputs, taps, dilation and padding alone. */
 static kiln_winograd problem_of(const kiln_graph *body, const kiln_node *conv, const windows *of) {
   const kiln_tensor_detail *x = kiln_node_input(conv, 0)->type->detail;
   const kiln_tensor_detail *y = conv->outputs[0]->type->detail;
   kiln_winograd p = {.channels = x->sizes[1], .outputs = y->sizes[1], .planes = of->taps[0]};
   int64_t in[KILN_MAX_RANK], out[KILN_MAX_RANK];
   for (int d = 0; d < AXES; d++) p.pad[d] = of->pad[d];
+  for (int d = 1; d < AXES; d++) p.dilation[d - 1] = of->dilation[d];
   if (!is_complete(kiln_node_input(conv, 0)) || !is_complete(conv->outputs[0])) return p;
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, x->rank, x->sizes, in);
   kiln_physical_strides(KILN_PHYSICAL_CHANNELS_LAST, y->rank, y->sizes, out);
@@ -230,7 +234,8 @@ static kiln_winograd with_sizes(kiln_winograd p, bool is_volume) {
 static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_node *n,
                             kiln_group_heavy *out) {
   windows of;
-  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3)
+  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3 ||
+      of.dilation[0] != 1)
     return false;
   const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
   const bool is_volume = weight->rank == 2 + AXES;

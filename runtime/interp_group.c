@@ -164,7 +164,8 @@ static kiln_winograd_form windows_of(const kiln_group_heavy *h, const kiln_tenso
     const int at = d + kiln_tensor_rank(x) - 3;
     out->in[d] = at < 2 ? 1 : sizes[at];
     out->in_axis[d] = at < 2 ? 0 : strides[at];
-    out->out[d] = out->in[d] + 2 * out->pad[d] - (d == 0 ? out->planes - 1 : 2);
+    out->out[d] =
+        out->in[d] + 2 * out->pad[d] - (d == 0 ? out->planes - 1 : 2 * out->dilation[d - 1]);
     out->out_axis[d] = out->out_batch;
     out->out_batch *= out->out[d];
     any &= out->out[d] > 0;

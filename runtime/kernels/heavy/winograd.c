@@ -104,10 +104,9 @@ static double cycles_of(const kiln_winograd *p, kiln_winograd_form form, double 
     const double pixels = images * (double)p->out[1] * (double)p->out[2];
     return with_weights(machine, weights * pixels / lanes / 2 / DIRECT_SHARE, weights);
   }
-  const int64_t tile = kiln_winograd_tile(form);
   const double positions = (double)kiln_winograd_positions(form);
   const double tiles =
-      images * (double)parts_of(p->out[1], tile) * (double)parts_of(p->out[2], tile);
+      images * (double)kiln_winograd_tiles(p, form, 0) * (double)kiln_winograd_tiles(p, form, 1);
   const double products = positions * pitch * outputs * fmax(tiles, BUSY_TILES);
   const double transforms =
       transform_cycles[form].gather * planes * ceil((double)p->channels / lanes) +
@@ -166,14 +165,14 @@ static double products_of(const kiln_winograd_plan *p, double tiles) {
 /* Tiles that the slowest of the threads works on, and what comes on top. */
 static double cost_of(const kiln_winograd_plan *p, int64_t rows, int64_t block_rows, int threads) {
   const double each = (double)parts_of(parts_of(rows, block_rows), threads);
-  const int64_t tiles = block_rows * p->tiles[1];
+  const int64_t tiles = block_rows * p->row_tiles;
   return each * (double)(tiles + BLOCK_TILES + GROUP_TILES * parts_of(tiles, p->kernels->rows));
 }
 /* Rows of tiles of a block, which is one strip if it can be. What it costs. */
 static double cut_blocks(kiln_winograd_plan *p, int64_t rows, int64_t most, int threads) {
   double cheapest = cost_of(p, rows, 1, threads);
   p->block_rows = 1;
-  for (int64_t n = 2; n <= rows && n * p->tiles[1] <= most; n++) {
+  for (int64_t n = 2; n <= rows && n * p->row_tiles <= most; n++) {
     const double cost = cost_of(p, rows, n, threads);
     if (cost > cheapest) continue;
     cheapest = cost;
@@ -194,7 +193,7 @@ static void cut_for_threads(kiln_winograd_plan *p, int64_t rows, int64_t most) {
   }
   const double share = (double)parts_of(p->panels, p->threads) / (double)p->panels;
   const double all = cut_blocks(p, rows, most, 1);
-  const double gathers = (double)(rows * p->tiles[1]) * GATHER_OUTPUTS;
+  const double gathers = (double)(rows * p->row_tiles) * GATHER_OUTPUTS;
   const double by_panels = all * share + gathers / (double)p->problem.outputs;
   kiln_winograd_plan other = *p;
   p->by_panels = by_panels < cut_blocks(&other, rows, most, p->threads);
@@ -210,22 +209,23 @@ kiln_status *kiln_winograd_make_plan(const kiln_winograd *problem, kiln_winograd
   p->kernels = kernels_of(dispatch, form);
   p->panel = 2 * p->kernels->lanes;
   p->panels = parts_of(problem->outputs, p->panel);
-  for (int d = 0; d < 2; d++) {
-    p->tiles[d] = parts_of(problem->out[d + 1], kiln_winograd_tile(form));
-  }
+  p->lines = kiln_winograd_tiles(problem, form, 0);
+  p->columns = kiln_winograd_tiles(problem, form, 1);
+  p->rows = p->lines / problem->dilation[0];
   int64_t rows, all;
   if (problem->channels > INT64_MAX - p->panel) return kiln_status_oom();
   p->pitch = kiln__winograd_pitch(problem->planes, problem->channels, p->kernels->lanes);
   if (!kiln_checked_mul_i64(problem->batch, problem->out[0], &p->images) ||
       !kiln_checked_mul_i64(problem->planes, p->pitch, &p->depth) ||
-      !kiln_checked_mul_i64(p->images, p->tiles[0], &rows) ||
-      !kiln_checked_mul_i64(rows, p->tiles[1], &all)) {
+      !kiln_checked_mul_i64(p->images, p->rows, &rows) ||
+      !kiln_checked_mul_i64(problem->dilation[0], p->columns, &p->row_tiles) ||
+      !kiln_checked_mul_i64(rows, p->row_tiles, &all)) {
     return kiln_status_oom();
   }
   const int64_t most = most_tiles(p, machine);
   if (products_of(p, (double)all) < 2 * GRAIN_PRODUCTS) p->threads = 1;
   cut_for_threads(p, rows, most);
-  const int64_t block = p->block_rows * p->tiles[1];
+  const int64_t block = p->block_rows * p->row_tiles;
   return place(p, parts_of(block, parts_of(block, most)));
 }
 
@@ -251,7 +251,7 @@ static char *scratch_at(const work *w, int worker) {
 /* Later planes begin and end with earlier taps. */
 static void find_taps(kiln_winograd_strip *s) {
   const kiln_winograd *p = &s->plan->problem;
-  const int64_t image_tiles = s->plan->tiles[0] * s->plan->tiles[1], planes = p->out[0];
+  const int64_t image_tiles = s->plan->lines * s->plan->columns, planes = p->out[0];
   const int64_t first = s->tile / image_tiles, last = (s->tile + s->tiles - 1) / image_tiles;
   const bool is_one = first / planes == last / planes; /* volume; of several all planes */
   int64_t begin;
@@ -274,7 +274,8 @@ static kiln_winograd_strip strip_at(const work *w, int64_t tile, int64_t tiles, 
 /* Hands on the rows of tiles [first, first + rows) of all images, image by image. */
 static void hand_on(const work *w, int64_t first, int64_t rows, int worker) {
   const kiln_winograd_plan *p = w->plan;
-  const int64_t tile = kiln_winograd_tile(p->form), image_rows = p->tiles[0];
+  const int64_t tile = kiln_winograd_tile(p->form) * p->problem.dilation[0];
+  const int64_t image_rows = p->rows;
   while (w->done && rows > 0) {
     const int64_t row = first % image_rows, some = least(image_rows - row, rows);
     const int64_t end = least((row + some) * tile, p->problem.out[1]);
@@ -286,18 +287,18 @@ static void hand_on(const work *w, int64_t first, int64_t rows, int worker) {
 
 /* Strips of a block, and the tiles [*tile, *tile + result) of one of them. */
 static int64_t strips_of(const kiln_winograd_plan *p, int64_t rows) {
-  return parts_of(rows * p->tiles[1], p->strip);
+  return parts_of(rows * p->row_tiles, p->strip);
 }
 static int64_t cut_strip(const kiln_winograd_plan *p, int64_t row, int64_t rows, int64_t index,
                          int64_t *tile) {
-  const int64_t tiles = rows * p->tiles[1], strips = strips_of(p, rows);
+  const int64_t tiles = rows * p->row_tiles, strips = strips_of(p, rows);
   const int64_t from = index * tiles / strips;
-  *tile = row * p->tiles[1] + from;
+  *tile = row * p->row_tiles + from;
   return (index + 1) * tiles / strips - from;
 }
 /* Rows of tiles of a block. */
 static int64_t rows_of(const kiln_winograd_plan *p, int64_t block) {
-  return least(p->images * p->tiles[0] - block * p->block_rows, p->block_rows);
+  return least(p->images * p->rows - block * p->block_rows, p->block_rows);
 }
 
 static void run_blocks(void *data, int64_t begin, int64_t end, int worker) {
@@ -332,7 +333,7 @@ static void run_panels(void *data, int64_t begin, int64_t end, int worker) {
 }
 static void hand_on_rows(void *data, int64_t begin, int64_t end, int worker) {
   const work *w = data;
-  hand_on(w, w->tile / w->plan->tiles[1] + begin, end - begin, worker);
+  hand_on(w, w->tile / w->plan->row_tiles + begin, end - begin, worker);
 }
 static void run_by_panels(work *w, kiln_pool *pool) {
   const kiln_winograd_plan *p = w->plan;
@@ -345,7 +346,7 @@ static void run_by_panels(work *w, kiln_pool *pool) {
       kiln_pool_for(pool, p->panels, grain_of(each), run_panels, w);
       if (kiln_budget_leaves_out()) return;
     }
-    w->tile = row * p->tiles[1];
+    w->tile = row * p->row_tiles;
     if (w->done) kiln_pool_for(pool, rows, 1, hand_on_rows, w);
   }
 }
@@ -358,7 +359,7 @@ void kiln_winograd_run(const kiln_winograd_plan *p, const float *x, const float 
     run_by_panels(&w, pool);
     return;
   }
-  const double each = products_of(p, (double)(p->block_rows * p->tiles[1]));
+  const double each = products_of(p, (double)(p->block_rows * p->row_tiles));
   kiln_pool_for(pool, p->blocks, grain_of(each), run_blocks, &w);
 }
 

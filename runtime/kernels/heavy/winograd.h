@@ -1,6 +1,5 @@
 /* winograd.h: convolutions of floats with windows of 3 x 3, or of some planes of 3 x 3, by
- * Winograd's minimal filtering (Lavin and Gray, 2015): step and dilation 1, one group, channels
- * last.
+ * Winograd's minimal filtering (Lavin and Gray, 2015): step 1, one group, channels last.
  *
  * A square tile of m x m outputs takes (m + 2)^2 products for each channel and output instead of
  * 9 m^2: F4 has 36 for 144, F2 16 for 36. The transformed weights, U, are made once for a constant
@@ -10,6 +9,10 @@
  * plane of outputs sums over the channels of all planes that its windows have: those are the
  * channels of V and U, plane by plane; planes outside, which are zeros, are left out of the sum
  * where no tile of a strip has them.
+ *
+ * Windows whose taps are `dilation` apart have tiles whose inputs and outputs are: of a dilation of
+ * 2 and tiles of 4 x 4 the first one has rows 0, 2, 4, 6, the next one rows 1, 3, 5, 7. A row of
+ * tiles is all that make up whole rows of outputs.
  *
  * Points of F4 are 0, +-181/256, +-181/128 and infinity, near 1 / sqrt 2 and sqrt 2: the errors
  * are a quarter of those of 0, +-1, +-2 (docs/numerics.md). F2 has 0, +-1, infinity. One output's
@@ -40,13 +43,15 @@ static inline int64_t kiln_winograd_positions(kiln_winograd_form form) {
   return form == KILN_WINOGRAD_F4 ? 36 : 16;
 }
 
+enum { KILN_WINOGRAD_DILATION = 1 << 16 };
 /* The problem; of planes, rows and columns: an image is a volume of one plane. Output o of an axis
  * is the sum over taps t, `planes` of the first axis and 3 of the others, of what the input has at
- * o - pad + t, or 0 outside of it. All strides are in elements; channels and outputs are
- * contiguous. */
+ * o - pad + dilation t (that of planes is 1), or 0 outside of it. All strides are in elements;
+ * channels and outputs are contiguous. */
 typedef struct kiln_winograd {
   int64_t batch, channels, outputs, planes; /* each at least 1 */
-  int64_t in[3], out[3], pad[3];            /* in and out at least 1, pad below the taps */
+  int64_t in[3], out[3], pad[3];            /* in and out at least 1, pad below a window's size */
+  int64_t dilation[2];                      /* of rows and columns, 1 to KILN_WINOGRAD_DILATION */
   int64_t in_batch, in_axis[3];
   int64_t out_batch, out_axis[3];
 } kiln_winograd;
@@ -56,6 +61,13 @@ static inline int64_t kiln_winograd_taps(const kiln_winograd *p, int64_t plane, 
   const int64_t first = plane - p->pad[0], left = p->in[0] - first;
   *begin = first < 0 ? -first : 0;
   return left < p->planes ? left : p->planes;
+}
+
+/* Rows (axis 0) or columns of tiles of an image. */
+static inline int64_t kiln_winograd_tiles(const kiln_winograd *p, kiln_winograd_form form,
+                                          int axis) {
+  const int64_t span = kiln_winograd_tile(form) * p->dilation[axis];
+  return ((p->out[axis + 1] - 1) / span + 1) * p->dilation[axis];
 }
 
 /* Of a constant weight. It does not look at threads: bits would hang on them. */
@@ -99,7 +111,8 @@ typedef struct kiln_winograd_plan {
   int threads;
   int64_t images;             /* planes of outputs */
   int64_t pitch, depth;       /* of a product's sum: channels of a plane, of all of a window's */
-  int64_t tiles[2];           /* rows and columns of tiles of an image */
+  int64_t lines, columns;     /* tiles of an image, one below and one beside the other */
+  int64_t rows, row_tiles;    /* rows of tiles of an image; tiles of one of them */
   int64_t block_rows, blocks; /* rows of tiles of a block (of any images), which one thread
                                  works on, or all at once; blocks */
   int64_t strip;              /* tiles of a strip, at most: a block is cut into such */

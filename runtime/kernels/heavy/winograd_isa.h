@@ -55,10 +55,10 @@ static const float NAMED(zeros)[NAMED(CHANNELS)] __attribute__((aligned(64)));
 ALWAYS_INLINE void NAMED(find)(const kiln_winograd *p, const float *x, int64_t row, int64_t column,
                                int64_t channel, const float *at[POSITIONS]) {
   for (int i = 0; i < AT; i++) {
-    const int64_t y = row - p->pad[1] + i;
+    const int64_t y = row - p->pad[1] + i * p->dilation[0];
     const bool row_inside = y >= 0 && y < p->in[1];
     for (int j = 0; j < AT; j++) {
-      const int64_t z = column - p->pad[2] + j;
+      const int64_t z = column - p->pad[2] + j * p->dilation[1];
       const bool inside = row_inside && z >= 0 && z < p->in[2];
       at[i * AT + j] = inside ? x + y * p->in_axis[1] + z * p->in_axis[2] + channel : NAMED(zeros);
     }
@@ -149,20 +149,25 @@ static void NAMED(gather_nothing)(const kiln_winograd_strip *s, int64_t begin, i
            (size_t)((end - begin) * pitch) * sizeof *to);
   }
 }
+/* The first output of a row or column of tiles. */
+ALWAYS_INLINE int64_t NAMED(begin)(int64_t index, int64_t dilation) {
+  return dilation == 1 ? index * FORM : index / dilation * dilation * FORM + index % dilation;
+}
 static void NAMED(gather)(const kiln_winograd_strip *s) {
   const kiln_winograd_plan *plan = s->plan;
   const kiln_winograd *p = &plan->problem;
   for (int64_t i = 0; i < s->tiles; i++) {
-    const int64_t tile = s->tile + i, line = tile / plan->tiles[1];
-    const int64_t image = line / plan->tiles[0], plane = image % p->out[0];
+    const int64_t tile = s->tile + i, line = tile / plan->columns;
+    const int64_t image = line / plan->lines, plane = image % p->out[0];
     const float *x = s->x + image / p->out[0] * p->in_batch + (plane - p->pad[0]) * p->in_axis[0];
     float *to = s->v + i * plan->v_row;
     int64_t begin;
     const int64_t end = kiln_winograd_taps(p, plane, &begin);
     NAMED(gather_nothing)(s, s->first_tap, begin, to);
     for (int64_t tap = begin; tap < end; tap++) {
-      NAMED(gather_plane)(s, x + tap * p->in_axis[0], line % plan->tiles[0] * FORM,
-                          tile % plan->tiles[1] * FORM, to + tap * plan->pitch);
+      NAMED(gather_plane)(
+          s, x + tap * p->in_axis[0], NAMED(begin)(line % plan->lines, p->dilation[0]),
+          NAMED(begin)(tile % plan->columns, p->dilation[1]), to + tap * plan->pitch);
     }
     NAMED(gather_nothing)(s, end, s->last_tap, to);
   }
@@ -208,6 +213,11 @@ static void NAMED(give_tile)(const float *m, int64_t step, float *y, int64_t y_r
     }
   }
 }
+/* Outputs of a tile, of those from its first one on. */
+ALWAYS_INLINE int64_t NAMED(left)(int64_t outputs, int64_t dilation) {
+  const int64_t left = dilation == 1 ? outputs : (outputs + dilation - 1) / dilation;
+  return left < FORM ? left : FORM;
+}
 static void NAMED(panel)(const kiln_winograd_strip *s, int64_t panel) {
   const kiln_winograd_plan *plan = s->plan;
   const kiln_winograd *p = &plan->problem;
@@ -216,14 +226,17 @@ static void NAMED(panel)(const kiln_winograd_strip *s, int64_t panel) {
   multiply_panel(s, POSITIONS, outputs > LANES ? VECTORS : 1,
                  s->u + kiln__winograd_panel_at(POSITIONS, plan->depth, PANEL, panel));
   for (int64_t i = 0; i < s->tiles; i++) {
-    const int64_t tile = s->tile + i, line = tile / plan->tiles[1];
-    const int64_t row = line % plan->tiles[0] * FORM, column = tile % plan->tiles[1] * FORM;
-    const int64_t rows = p->out[1] - row, columns = p->out[2] - column;
-    const int64_t image = line / plan->tiles[0];
+    const int64_t tile = s->tile + i, line = tile / plan->columns;
+    const int64_t row = NAMED(begin)(line % plan->lines, p->dilation[0]);
+    const int64_t column = NAMED(begin)(tile % plan->columns, p->dilation[1]);
+    const int64_t rows = NAMED(left)(p->out[1] - row, p->dilation[0]);
+    const int64_t columns = NAMED(left)(p->out[2] - column, p->dilation[1]);
+    const int64_t image = line / plan->lines;
     float *y = s->y + image / p->out[0] * p->out_batch + image % p->out[0] * p->out_axis[0] +
                row * p->out_axis[1] + column * p->out_axis[2] + first;
-    NAMED(give_tile)(s->m + i * PANEL, plan->m_position, y, p->out_axis[1], p->out_axis[2],
-                     rows < FORM ? rows : FORM, columns < FORM ? columns : FORM, outputs);
+    if (rows <= 0 || columns <= 0) continue; /* the dilation is more than what is left */
+    NAMED(give_tile)(s->m + i * PANEL, plan->m_position, y, p->out_axis[1] * p->dilation[0],
+                     p->out_axis[2] * p->dilation[1], rows, columns, outputs);
   }
 }
 #undef NAMED

@@ -1,8 +1,8 @@
 /* winograd_test.c: Winograd convolutions against direct ones in double: random sizes, planes, pads,
- * pitches and weights of any strides, on every instruction set of this machine, with threads and
- * without; bits that do not depend on either; rows that are handed on once, complete; how large the
- * errors are beside those of the interpreter's convolution; sizes that overflow, and budgets that
- * end. */
+ * dilations, pitches and weights of any strides, on every instruction set of this machine, with
+ * threads and without; bits that do not depend on either; rows that are handed on once, complete;
+ * how large the errors are beside those of the interpreter's convolution; sizes that overflow, and
+ * budgets that end. */
 #include "test/unit/unit.h"
 
 #include <math.h>
@@ -68,7 +68,8 @@ static void solve_one(problem *t, int64_t at) {
   double sum = 0;
   for (int64_t tap = 0; tap < p->planes * 9; tap++) {
     const int64_t h = tap / 9, i = tap / 3 % 3, j = tap % 3;
-    const int64_t v = plane - p->pad[0] + h, y = row - p->pad[1] + i, z = column - p->pad[2] + j;
+    const int64_t v = plane - p->pad[0] + h, y = row - p->pad[1] + i * p->dilation[0];
+    const int64_t z = column - p->pad[2] + j * p->dilation[1];
     const float *x =
         t->x + image * p->in_batch + v * p->in_axis[0] + y * p->in_axis[1] + z * p->in_axis[2];
     if (v < 0 || v >= p->in[0] || y < 0 || y >= p->in[1] || z < 0 || z >= p->in[2]) continue;
@@ -96,7 +97,8 @@ static void find_largest(problem *t) {
 /* Inputs are positive, as behind a relu, and weights normal: as in trained networks. */
 static void make(problem *t, int64_t gap, bool mixed) {
   kiln_winograd *p = &t->p;
-  for (int d = 0; d < 3; d++) p->out[d] = p->in[d] + 2 * p->pad[d] - (d ? 2 : p->planes - 1);
+  for (int d = 0; d < 3; d++)
+    p->out[d] = p->in[d] + 2 * p->pad[d] - (d ? 2 * p->dilation[d - 1] : p->planes - 1);
   t->in_count = lay_out(p->channels, p->in, p->batch, gap, p->in_axis, &p->in_batch);
   t->out_count = lay_out(p->outputs, p->out, p->batch, gap, p->out_axis, &p->out_batch);
   lay_out_weight(t, mixed);
@@ -129,10 +131,12 @@ static int64_t place_of(const problem *t, int64_t at) {
 }
 static void describe(const problem *t, char *text, size_t size) {
   const kiln_winograd *p = &t->p;
-  snprintf(text, size, "%lld x %lld->%lld, %lldx%lldx%lld, %lld planes, pad %lldx%lldx%lld",
+  snprintf(text, size,
+           "%lld x %lld->%lld, %lldx%lldx%lld, %lld planes, pad %lldx%lldx%lld, dilation %lldx%lld",
            (long long)p->batch, (long long)p->channels, (long long)p->outputs, (long long)p->in[0],
            (long long)p->in[1], (long long)p->in[2], (long long)p->planes, (long long)p->pad[0],
-           (long long)p->pad[1], (long long)p->pad[2]);
+           (long long)p->pad[1], (long long)p->pad[2], (long long)p->dilation[0],
+           (long long)p->dilation[1]);
 }
 
 /* -- Runs -- */
@@ -175,7 +179,7 @@ static void run(const problem *t, kiln_isa isa, kiln_winograd_form form, int thr
   assert_ok(kiln_winograd_make_plan(p, form, dispatch, machine, threads, &plan));
   runs_by_panels += plan.by_panels;
   runs_by_blocks += !plan.by_panels && plan.blocks > 1;
-  runs_by_strips += plan.strip < plan.block_rows * plan.tiles[1];
+  runs_by_strips += plan.strip < plan.block_rows * plan.row_tiles;
   const size_t size = kiln_winograd_scratch(&plan);
   assert_int_equal(size % 64, 0);
   float *u = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -262,9 +266,11 @@ static void test_random(void **state) {
     t.p.in[0] = is_volume ? 1 + below(6) : 1;
     if (t.p.in[0] + 2 * t.p.pad[0] < t.p.planes) t.p.pad[0] = t.p.planes - 1;
     for (int d = 1; d < 3; d++) {
-      t.p.pad[d] = below(3);
+      const int64_t dilation = below(2) ? 1 : 1 + below(below(4) ? 4 : 20);
+      t.p.dilation[d - 1] = dilation;
+      t.p.pad[d] = below(2) ? dilation : below(2 * (int)dilation + 1);
       t.p.in[d] = 1 + below(is_volume ? 9 : below(4) ? 13 : d == 2 ? 150 : 30);
-      if (t.p.in[d] + 2 * t.p.pad[d] < 3) t.p.pad[d] = 1;
+      if (t.p.in[d] + 2 * t.p.pad[d] <= 2 * dilation) t.p.pad[d] = dilation;
     }
     make(&t, below(2) * below(30), below(2));
     check(&t, pool);
@@ -342,7 +348,8 @@ static void test_errors(void **state) {
                          .outputs = 64,
                          .planes = 1,
                          .in = {1, shapes[i][1], shapes[i][1]},
-                         .pad = {0, 1, 1}}};
+                         .pad = {0, 1, 1},
+                         .dilation = {1, 1}}};
       make(&t, 0, false);
       float *y = floats(t.out_count);
       for (kiln_isa isa = KILN_ISA_V2; isa <= kiln_dispatch_last(); isa++) {
@@ -377,22 +384,25 @@ static void test_errors(void **state) {
 static void test_choice(void **state) {
   (void)state;
   static const struct {
-    int64_t batch, channels, outputs, size, planes, depth;
+    int64_t batch, channels, outputs, size, planes, depth, dilation;
     kiln_winograd_form v2, avx512;
   } cases[] = {
-      {1, 64, 64, 56, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 128, 128, 28, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 256, 256, 14, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 512, 512, 7, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F2}, /* 38 MB of U for F4 */
-      {8, 512, 512, 7, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 16, 16, 56, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 3, 64, 224, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE}, /* all is transforms */
-      {1, 512, 512, 1, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
-      {1, 512, 512, 2, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
-      {1, 1, 1, 100, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
-      {1, 64, 64, 28, 3, 8, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
-      {1, 1, 1, 100, 3, 8, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
-      {1, 512, 512, 2, 3, 2, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 64, 64, 56, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 128, 128, 28, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 256, 256, 14, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 512, 512, 7, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F2}, /* 38 MB of U for F4 */
+      {8, 512, 512, 7, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 16, 16, 56, 1, 1, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 3, 64, 224, 1, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE}, /* all is transforms */
+      {1, 512, 512, 1, 1, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 512, 512, 2, 1, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 1, 1, 100, 1, 1, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 64, 64, 28, 3, 8, 1, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 1, 1, 100, 3, 8, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 512, 512, 2, 3, 2, 1, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE},
+      {1, 256, 256, 32, 1, 1, 2, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 512, 512, 32, 1, 1, 4, KILN_WINOGRAD_F4, KILN_WINOGRAD_F4},
+      {1, 256, 256, 32, 1, 1, 24, KILN_WINOGRAD_NONE, KILN_WINOGRAD_NONE}, /* of 4 x 4 one is */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const kiln_winograd p = {.batch = cases[i].batch,
@@ -401,7 +411,8 @@ static void test_choice(void **state) {
                              .planes = cases[i].planes,
                              .in = {cases[i].depth, cases[i].size, cases[i].size},
                              .out = {cases[i].depth, cases[i].size, cases[i].size},
-                             .pad = {cases[i].planes / 2, 1, 1}};
+                             .pad = {cases[i].planes / 2, cases[i].dilation, cases[i].dilation},
+                             .dilation = {cases[i].dilation, cases[i].dilation}};
     const kiln_core_machine small = {4, 2, 1 << 15, 1 << 20, 32 << 20, 0},
                             large = {16, 2, 1 << 15, 1 << 20, 32 << 20, 0};
     assert_int_equal(kiln_winograd_choose(&p, &small), cases[i].v2);
@@ -425,7 +436,7 @@ static void test_too_large(void **state) {
   assert_error(kiln_winograd_bytes(dispatch, KILN_WINOGRAD_F2, INT64_MAX / 2, 1, 1, &bytes),
                KILN_OUT_OF_MEMORY, NULL);
   for (int i = 0; i < 5; i++) {
-    kiln_winograd p = {.batch = 1, .channels = 1, .outputs = 1, .planes = 1};
+    kiln_winograd p = {.batch = 1, .channels = 1, .outputs = 1, .planes = 1, .dilation = {1, 1}};
     for (int d = 0; d < 3; d++) p.in[d] = p.out[d] = 7;
     if (i == 0) p.channels = INT64_MAX - 3;
     if (i == 1) p.batch = INT64_MAX / 2;
@@ -439,7 +450,7 @@ static void test_too_large(void **state) {
 
 static void test_budget(void **state) {
   (void)state;
-  problem t = {.p = {.batch = 1, .channels = 5, .outputs = 7, .planes = 1}};
+  problem t = {.p = {.batch = 1, .channels = 5, .outputs = 7, .planes = 1, .dilation = {1, 1}}};
   t.p.in[0] = 1;
   t.p.in[1] = t.p.in[2] = 6;
   make(&t, 0, false);
