@@ -6,6 +6,7 @@
 #include "jit/fusion.h"
 
 #include "codegen/codegen.h"
+#include "runtime/strides.h"
 
 /* -- What can be fused -- */
 
@@ -110,10 +111,36 @@ static bool changes_dtype(const kiln_node *n) {
          from->dtype != to->dtype;
 }
 
-bool kiln__fusion_widens(const kiln_node *n) {
+static bool widens(const kiln_node *n) {
   if (n->op->cost != KILN_COST_data || !changes_dtype(n)) return false;
   const int from = kiln_node_input(n, 0)->type->detail->dtype;
   return kiln_dtype_is_half(from) && n->outputs[0]->type->detail->dtype == KILN_DTYPE_F32;
+}
+
+/* x.permute(0, 2, 1, 3).reshape(1, 8, 6, 6): no view of its argument has those sizes. With symbols
+ * any reshape of what is permuted counts. */
+static bool is_reshape_that_copies(const kiln_node *n) {
+  if (!kiln_node_is(n, KILN_OP_reshape)) return false;
+  const kiln_ir_value *x = kiln_node_input(n, 0);
+  const kiln_tensor_detail *from = x->type->detail, *to = n->outputs[0]->type->detail;
+  if (!kiln_type_is_complete_tensor(x->type) || !kiln_type_is_complete_tensor(n->outputs[0]->type))
+    return kiln_node_is(x->node, KILN_OP_permute) || kiln_node_is(x->node, KILN_OP_transpose_int);
+  int64_t strides[KILN_MAX_RANK], ignored[KILN_MAX_RANK];
+  kiln_tensor_detail_strides(from, strides);
+  return !kiln_strides_view(&(kiln_strided){from->rank, from->sizes, strides}, to->rank, to->sizes,
+                            ignored);
+}
+
+bool kiln__fusion_moves_pixels(const kiln_node *n) {
+  bool moves = false;
+  if (!is_reshape_that_copies(n)) return false;
+  for (const kiln_use *u = n->outputs[0]->uses; u && !moves; u = u->next)
+    moves = u->index == 0 && u->user->op && kiln_codegen_convolves(u->user->op);
+  return moves;
+}
+
+bool kiln__fusion_is_for_once(const kiln_node *n) {
+  return widens(n) || kiln__fusion_moves_pixels(n);
 }
 
 /* Its results may be an argument's memory, or are a list; or are made of nothing, and worth it only
@@ -121,6 +148,7 @@ bool kiln__fusion_widens(const kiln_node *n) {
 static bool shares(const kiln_node *n) {
   if (!kiln__fusion_is_map(n) || n->op->flags & KILN_OP_WINDOWS) return false;
   if (n->op->cost == KILN_COST_data && changes_dtype(n)) return false;
+  if (kiln__fusion_moves_pixels(n)) return false;
   if (kiln_codegen_is_new(n->op)) return true;
   const kiln_schema *s = n->op->schema;
   return n->op->cost != KILN_COST_data || (n->op->flags & KILN_OP_MAY_RETURN_ARG) || !s ||

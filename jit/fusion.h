@@ -71,8 +71,11 @@ bool kiln__fusion_is_work(const kiln_node *n);
 /* Whether it gives an argument's elements, in other places: a view, a list or a copy; or what it
  * makes of some that lie together. */
 bool kiln__fusion_is_map(const kiln_node *n);
-/* Whether it is to(x, f32) of halves. */
-bool kiln__fusion_widens(const kiln_node *n);
+/* Whether it is a reshape that copies, and makes a convolution's image. */
+bool kiln__fusion_moves_pixels(const kiln_node *n);
+/* Whether a product is to find it done, and does not do it for each of its outputs: that, and to(x,
+ * f32) of halves. */
+bool kiln__fusion_is_for_once(const kiln_node *n);
 void kiln__fusion_refuse(kiln_fusion *f, const kiln_node *n, kiln_reason reason);
 /* A value that is reduced, and wanted outside too, is computed twice, but where results for each
  * element need the rows. */

@@ -251,9 +251,9 @@ static bool goes_into_windows(const kiln_ir_value *v) {
   return reader && reader->op &&
          (kiln_codegen_convolves(reader->op) || reader->op->flags & KILN_OP_WINDOWS);
 }
-/* It computes each element of several in a window, or of all of an image, or of a row of pixels, or
- * joins channels of images, or puts a border around one, or reads pixels as rows: alone it is a
- * group, which reads images as they lie. */
+/* It computes each element of several in a window, of all of an image or of a row of pixels, joins
+ * channels of images, puts a border around one or its pixels into another order, or reads pixels as
+ * rows: alone it is a group, which reads images as they lie. */
 static bool is_of_images(const kiln_node *n) {
   uint64_t mask;
   int64_t dim;
@@ -263,6 +263,7 @@ static bool is_of_images(const kiln_node *n) {
   if (kiln_node_is(n, KILN_OP_constant_pad_nd) || kiln_node_is(n, KILN_OP_pad))
     return out && out->rank == 4 && is_image(kiln_node_input(n, 0)) &&
            goes_into_windows(n->outputs[0]);
+  if (kiln__fusion_moves_pixels(n)) return true;
   if (n->op->cost == KILN_COST_pointwise) return is_turned_image(n->outputs[0]);
   if (kiln_node_is(n, KILN_OP_cat))
     return out && out->rank == 4 && kiln_ir_value_const_int(kiln_node_input(n, 1), &dim) &&
@@ -399,11 +400,11 @@ static bool is_read_again(partition *p, int node) {
 }
 
 /* To read it again is to read its argument again. A join before windows would have parts for each
- * of an element's neighbours; halves would be widened for each product. */
+ * of an element's neighbours. */
 static bool is_copied(const kiln_fusion *f, const kiln_fusion_cluster *c, int node) {
   const kiln_fusion_node *n = &f->nodes[node];
   if (c->has_windows && !n->is_view) return false;
-  if (c->rows.product && kiln__fusion_widens(n->node)) return false;
+  if (c->rows.product && kiln__fusion_is_for_once(n->node)) return false;
   return kiln__fusion_is_map(n->node) && !(n->node->op->flags & KILN_OP_WINDOWS);
 }
 
