@@ -182,7 +182,8 @@ static const kiln_group_pack *put_packs(kiln__exporter *x, const kiln_group *gro
 
 static const kiln_group_heavy *put_heavy(kiln__exporter *x, const kiln_group_heavy *h) {
   kiln_group_heavy *own = KILN_NEW(x->arena, kiln_group_heavy);
-  KILN__SAME(own, h, machine), KILN__SAME(own, h, winograd), KILN__SAME(own, h, blocked);
+  KILN__SAME(own, h, machine), KILN__SAME(own, h, winograd), KILN__SAME(own, h, grouped);
+  KILN__SAME(own, h, blocked);
   KILN__SAME(own, h, alone), KILN__SAME(own, h, x), KILN__SAME(own, h, weight);
   KILN__SAME(own, h, bias), KILN__SAME(own, h, given), KILN__SAME(own, h, carrier);
   set_pack(&own->pack, &h->pack);

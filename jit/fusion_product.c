@@ -11,6 +11,7 @@
 #include "codegen/codegen.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/heavy.h"
 #include "jit/kept.h"
 #include "jit/layouts.h"
 
@@ -80,7 +81,8 @@ static bool may_lie_last(const kiln_fusion *f, const kiln_node *n) {
   if (is_whole_image(to, of)) return false;
   const int64_t groups = in->sizes[1] / of->sizes[1];
   if (groups > 1 && of->sizes[1] == 1) return to->sizes[1] == groups; /* a vector of channels */
-  return groups > 0 && to->sizes[1] / groups >= LEAST_OUTPUTS;
+  return groups > 0 &&
+         (to->sizes[1] / groups >= LEAST_OUTPUTS || kiln__heavy_takes_groups(f->pass->env, n));
 }
 
 static bool conv_gains(const kiln_fusion *f, const kiln_node *n) {

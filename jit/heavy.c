@@ -1,6 +1,7 @@
 /* heavy.c: groups whose contraction runs in the core's kernels: convolutions of 3 x 3 pixels, and
- * of planes of them, by Winograd's (runtime/kernels/heavy/winograd.h), products with a weight in
- * blocks (runtime/kernels/heavy/blocked.h).
+ * of planes of them, by Winograd's (runtime/kernels/heavy/winograd.h), those of narrow groups
+ * (runtime/kernels/heavy/grouped.h), products with a weight in blocks
+ * (runtime/kernels/heavy/blocked.h).
  *
  * Of relu(conv(x, w) + b) these write conv(x, w) where the group's result will be, some rows at a
  * time, and the group's own kernel, which is what is left of it without the contraction, goes over
@@ -151,21 +152,24 @@ enum { SYMBOL_SIDE = 28, SYMBOL_PLANES = 8, SYMBOL_ROWS = 32 };
 /* Of planes, rows and columns; an image is one plane. */
 enum { AXES = 3 };
 
-/* The windows of a convolution of unit steps of an image or a volume. */
+/* The windows of a convolution of an image or a volume. */
 typedef struct windows {
-  int64_t taps[AXES], pad[AXES], dilation[AXES];
+  int64_t groups, step, taps[AXES], pad[AXES], dilation[AXES];
 } windows;
+static bool is_of_pixels(const windows *of) {
+  return of->groups == 1 && of->step == 1 && of->taps[0] * of->taps[1] * of->taps[2] == 1;
+}
 
 /* False: it is another convolution, or how many channels it has is not known. */
 static bool read_windows(const kiln_node *n, windows *out) {
   const kiln_tensor_detail *x = kiln_node_input(n, 0)->type->detail;
   const kiln_tensor_detail *w = kiln_node_input(n, 1)->type->detail;
   const kiln_tensor_detail *y = n->outputs[0]->type->detail;
-  *out = (windows){.taps = {1, 1, 1}, .dilation = {1, 1, 1}};
-  if (!kiln_may_lie_channels_last(x->rank) || w->rank != x->rank ||
-      kiln__convolution_groups(n) != 1 ||
-      kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE) != 1)
-    return false;
+  *out = (windows){.groups = kiln__convolution_groups(n),
+                   .step = kiln__convolution_number(n, KILN__CONVOLUTION_STRIDE),
+                   .taps = {1, 1, 1},
+                   .dilation = {1, 1, 1}};
+  if (!kiln_may_lie_channels_last(x->rank) || w->rank != x->rank || out->groups < 1) return false;
   const int first = AXES - (w->rank - 2);
   for (int d = first; d < AXES; d++) {
     out->taps[d] = w->sizes[w->rank - AXES + d];
@@ -176,7 +180,22 @@ static bool read_windows(const kiln_node *n, windows *out) {
         out->pad[d] > (out->taps[d] - 1) * out->dilation[d])
       return false;
   }
-  return x->sizes[1] == w->sizes[1] && y->sizes[1] == w->sizes[0];
+  return x->sizes[1] == w->sizes[1] * out->groups && y->sizes[1] == w->sizes[0];
+}
+/* Windows of 3 x 3, or planes of them; all of the weight's elements, plane by plane. */
+static bool read_square_windows(const kiln_node *n, windows *out, kiln_kernel_pack *pack) {
+  if (!read_windows(n, out) || out->taps[1] != 3 || out->taps[2] != 3) return false;
+  const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
+  const bool is_volume = weight->rank == 2 + AXES;
+  int64_t strides[KILN_MAX_RANK]; /* which are not the type's where a group makes the weight */
+  kiln_tensor_detail_strides(weight, strides);
+  for (int d = 0; d < 2 + AXES; d++) {
+    const int at = d < 2 || is_volume ? d : d - 1;
+    const bool is_missing = d == 2 && !is_volume;
+    pack->sizes[d] = is_missing ? 1 : weight->sizes[at];
+    pack->strides[d] = is_missing ? 0 : strides[at];
+  }
+  return true;
 }
 static bool is_channels_last(const kiln_ir_value *v) {
   return v->type->detail->physical == KILN_PHYSICAL_CHANNELS_LAST;
@@ -234,19 +253,10 @@ static kiln_winograd with_sizes(kiln_winograd p, bool is_volume) {
 static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_node *n,
                             kiln_group_heavy *out) {
   windows of;
-  if (!env->flags.winograd || !read_windows(n, &of) || of.taps[1] != 3 || of.taps[2] != 3 ||
-      of.dilation[0] != 1)
+  if (!env->flags.winograd || !read_square_windows(n, &of, &out->pack) || of.groups != 1 ||
+      of.step != 1 || of.dilation[0] != 1)
     return false;
-  const kiln_tensor_detail *weight = kiln_node_input(n, 1)->type->detail;
-  const bool is_volume = weight->rank == 2 + AXES;
-  int64_t strides[KILN_MAX_RANK]; /* which are not the type's where a group makes the weight */
-  kiln_tensor_detail_strides(weight, strides);
-  for (int d = 0; d < 2 + AXES; d++) {
-    const int at = d < 2 || is_volume ? d : d - 1;
-    const bool is_missing = d == 2 && !is_volume;
-    out->pack.sizes[d] = is_missing ? 1 : weight->sizes[at];
-    out->pack.strides[d] = is_missing ? 0 : strides[at];
-  }
+  const bool is_volume = kiln_node_input(n, 1)->type->detail->rank == 2 + AXES;
   out->winograd = problem_of(body, n, &of);
   drop_planes(&out->winograd, &out->pack);
   const kiln_winograd problem = with_sizes(out->winograd, is_volume);
@@ -254,6 +264,42 @@ static bool choose_winograd(kiln_env *env, const kiln_graph *body, const kiln_no
   out->pack.transform = form ? KILN_TRANSFORM_WINOGRAD : KILN_TRANSFORM_NONE;
   out->pack.form = (int)form;
   return form != KILN_WINOGRAD_NONE;
+}
+
+/* -- In vectors of groups -- */
+
+/* But for the sizes. */
+static bool read_groups(const kiln_env *env, const kiln_node *n, windows *of,
+                        kiln_group_heavy *out) {
+  kiln_kernel_pack *pack = &out->pack;
+  if (!env->flags.grouped || !read_square_windows(n, of, pack) || pack->sizes[2] != 1 ||
+      kiln_node_input(n, 0)->type->detail->rank != 4 || of->dilation[1] != 1 ||
+      of->dilation[2] != 1 || pack->sizes[0] != of->groups * pack->sizes[1])
+    return false;
+  out->grouped =
+      (kiln_grouped){.outputs = pack->sizes[0], .each = pack->sizes[1], .step = of->step};
+  return kiln_grouped_fits(&out->grouped, kiln_dispatch_select(env->isa));
+}
+
+static bool choose_grouped(kiln_env *env, const kiln_graph *body, const kiln_node *n,
+                           kiln_group_heavy *out) {
+  windows of;
+  if (!read_groups(env, n, &of, out)) return false;
+  const kiln_winograd sizes = problem_of(body, n, &of);
+  kiln_grouped *p = &out->grouped;
+  p->batch = sizes.batch;
+  p->in_batch = sizes.in_batch;
+  p->out_batch = sizes.out_batch;
+  for (int d = 0; d < 2; d++) {
+    p->in[d] = sizes.in[1 + d];
+    p->out[d] = sizes.out[1 + d];
+    p->pad[d] = sizes.pad[1 + d];
+    p->in_axis[d] = sizes.in_axis[1 + d];
+    p->out_axis[d] = sizes.out_axis[1 + d];
+  }
+  out->pack.transform = KILN_TRANSFORM_GROUPED;
+  out->pack.form = 1; /* there is one */
+  return true;
 }
 
 /* -- In blocks -- */
@@ -307,7 +353,7 @@ static bool read_product(const kiln_graph *body, const kiln_node *n, kiln_group_
                       in_order);
   memcpy(out_order, in_order, sizeof in_order);
   if (conv) {
-    if (!read_windows(n, &of) || of.taps[0] * of.taps[1] * of.taps[2] != 1) return false;
+    if (!read_windows(n, &of) || !is_of_pixels(&of)) return false;
   } else if (kiln_node_is(n, KILN_OP_mm) || kiln_node_is(n, KILN_OP_matmul) || kiln__is_addmm(n)) {
     outputs = 1;
   } else if (!kiln_node_is(n, KILN_OP_linear)) {
@@ -442,17 +488,24 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
 
 /* -- The choice -- */
 
-/* NULL: the group has no such contraction. */
-static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_heavy *out) {
+/* False: kernels of the core serve for nothing. */
+static bool describe(const kiln_env *env, kiln_core_machine *out) {
   kiln_machine machine;
-  if (env->flags.exact || env->flags.codegen != (int)KILN_BACKEND_LLVM) return NULL;
-  const kiln_node *n = find_heavy(body);
-  if (!n) return NULL;
+  if (env->flags.exact || env->flags.codegen != (int)KILN_BACKEND_LLVM) return false;
   kiln_status *status =
       kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine);
   kiln_status_destroy(status);
-  if (status) return NULL;
-  *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
+  if (!status) *out = kiln_machine_of_core(&machine, env->tiles);
+  return !status;
+}
+
+/* NULL: the group has no such contraction. */
+static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_heavy *out) {
+  kiln_core_machine machine;
+  if (!describe(env, &machine)) return NULL;
+  const kiln_node *n = find_heavy(body);
+  if (!n) return NULL;
+  *out = (kiln_group_heavy){.machine = machine,
                             .alone = is_alone(body, n) && !bias_of(n),
                             .x = input_of(body, memory_of(body, n)),
                             .weight = input_of(body, w_of(n)),
@@ -466,6 +519,12 @@ bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body) {
   kiln_group_heavy heavy;
   const kiln_node *n = begin(env, body, &heavy);
   return n && choose_winograd(env, body, n, &heavy);
+}
+
+bool kiln__heavy_takes_groups(const kiln_env *env, const kiln_node *conv) {
+  kiln_group_heavy heavy = {0};
+  windows of;
+  return describe(env, &heavy.machine) && read_groups(env, conv, &of, &heavy);
 }
 
 uint64_t kiln__heavy_weights(const kiln_node *group) {
@@ -484,7 +543,7 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
       is_channels_last(kiln_node_input(n, 0)) &&
       (is_placed(body) ? kiln_physical_is_channels_last(result->type->detail->physical)
                        : is_channels_last(result));
-  return (lies_last && choose_winograd(env, body, n, out)) ||
+  return (lies_last && (choose_winograd(env, body, n, out) || choose_grouped(env, body, n, out))) ||
          choose_blocked(env, body, n, weights, out);
 }
 
@@ -496,6 +555,7 @@ bool kiln__heavy_fits(kiln_group_heavy *h, const kiln_kernel_info *info) {
 }
 
 const char *kiln__heavy_name(const kiln_group_heavy *h, kiln_arena *arena) {
+  if (h->pack.transform == KILN_TRANSFORM_GROUPED) return "in vectors of groups";
   if (h->pack.transform == KILN_TRANSFORM_WINOGRAD && h->winograd.batch == 0)
     return "by Winograd's F2 or F4";
   if (h->pack.transform == KILN_TRANSFORM_WINOGRAD)

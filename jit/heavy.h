@@ -13,6 +13,8 @@ bool kiln__heavy_choose(kiln_env *env, const kiln_graph *body, uint64_t weights,
 /* Whether its contraction would run by Winograd's kernels if its image and its result had channels
  * last. */
 bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body);
+/* Whether a convolution of groups would run so if both had. */
+bool kiln__heavy_takes_groups(const kiln_env *env, const kiln_node *conv);
 /* The graph of what is left of such a group, whose last input is the contraction's result; in the
  * arena of `body`. */
 kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *heavy, kiln_arena *scratch);

@@ -188,6 +188,34 @@ static kiln_status *run_winograd(kiln_call *call, rest_run *run, const kiln_wino
   return kiln_winograd_call(call, &plan, x, u, y, h->alone || !run->each ? NULL : rest_of_image,
                             run);
 }
+static void rest_of_row(void *data, int64_t image, int64_t row, int worker) {
+  rest_of_image(data, image, row, 1, worker);
+}
+static kiln_status *run_grouped(kiln_call *call, rest_run *run, const kiln_tensor *x,
+                                const float *u, float *y) {
+  const kiln_group_heavy *h = run->group->heavy;
+  kiln_grouped problem = h->grouped;
+  if (problem.batch == 0) {
+    problem.batch = kiln_tensor_sizes(x)[0];
+    problem.in_batch = kiln_tensor_strides(x)[0];
+    problem.out_batch = problem.outputs;
+    for (int d = 1; d >= 0; d--) {
+      problem.in[d] = kiln_tensor_sizes(x)[2 + d];
+      problem.in_axis[d] = kiln_tensor_strides(x)[2 + d];
+      if (problem.in[d] + 2 * problem.pad[d] < 3) return NULL;
+      problem.out[d] = (problem.in[d] + 2 * problem.pad[d] - 3) / problem.step + 1;
+      problem.out_axis[d] = problem.out_batch;
+      problem.out_batch *= problem.out[d];
+    }
+  }
+  const int64_t rows = problem.batch * problem.out[0], all = run->work.grid.end[0];
+  if (rows == 0) return NULL;
+  run->image_rows = problem.out[0];
+  run->each = all % rows == 0 ? all / rows : 0;
+  kiln_grouped_run(&problem, call->dispatch, kiln_tensor_data(x), u, y,
+                   h->alone || !run->each ? NULL : rest_of_row, run, call->pool);
+  return NULL;
+}
 static kiln_status *run_blocked(kiln_call *call, rest_run *run, const kiln_tensor *x,
                                 const float *u, const float *bias, float *y) {
   const kiln_group_heavy *h = run->group->heavy;
@@ -229,10 +257,15 @@ static kiln_status *run_heavy(kiln_call *call, kiln_frame *f, const kiln_group *
   KILN_TRY(kiln_pack_take(call, &h->slots[form], pack, weight, &u, &own, &bytes));
   *out_left = !u;
   if (!u) return NULL;
-  kiln_status *status = pack->transform == KILN_TRANSFORM_WINOGRAD
-                            ? run_winograd(call, &run, &windows, (kiln_winograd_form)form,
-                                           kiln_tensor_data(x), u, args->data[h->given])
-                            : run_blocked(call, &run, x, u, bias, args->data[h->given]);
+  float *y = args->data[h->given];
+  kiln_status *status = NULL;
+  if (pack->transform == KILN_TRANSFORM_WINOGRAD)
+    status =
+        run_winograd(call, &run, &windows, (kiln_winograd_form)form, kiln_tensor_data(x), u, y);
+  else if (pack->transform == KILN_TRANSFORM_GROUPED)
+    status = run_grouped(call, &run, x, u, y);
+  else
+    status = run_blocked(call, &run, x, u, bias, y);
   if (own) kiln_cache_free(&call->cache, own, bytes);
   if (status || h->alone || run.each) return status;
   return group->device->launch(group->device, call, group, args);

@@ -85,6 +85,7 @@ enum { KILN_KERNEL_DONORS = 4 };
 typedef enum kiln_transform {
   KILN_TRANSFORM_NONE,
   KILN_TRANSFORM_WINOGRAD, /* heavy/winograd.h: sizes and strides of outputs, channels, taps */
+  KILN_TRANSFORM_GROUPED,  /* heavy/grouped.h: as those, of a group's channels */
   KILN_TRANSFORM_BLOCKED,  /* heavy/blocked.h: of outputs and the depth; sizes[2] is a slice */
 } kiln_transform;
 enum { KILN_KERNEL_PACK_RANK = 12, KILN_KERNEL_PACK_BEHIND = 128 };

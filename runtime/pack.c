@@ -9,6 +9,7 @@
 #include "base/job_lock.h"
 #include "runtime/half.h"
 #include "runtime/kernels/heavy/blocked.h"
+#include "runtime/kernels/heavy/grouped.h"
 #include "runtime/kernels/heavy/winograd.h"
 #include "runtime/kernels/pointwise/iter.h"
 
@@ -242,6 +243,8 @@ static kiln_status *bytes_of(const kiln_call *call, const kiln_kernel_pack *pack
     case KILN_TRANSFORM_WINOGRAD:
       return kiln_winograd_bytes(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[2],
                                  pack->sizes[1], pack->sizes[0], out_bytes);
+    case KILN_TRANSFORM_GROUPED:
+      return kiln_grouped_bytes(call->dispatch, pack->sizes[0], pack->sizes[1], out_bytes);
     case KILN_TRANSFORM_BLOCKED:
       return kiln_blocked_bytes(call->dispatch, (kiln_blocked_form)pack->form, &blocked, out_bytes);
     case KILN_TRANSFORM_NONE: break;
@@ -255,11 +258,16 @@ static kiln_status *fill(const kiln_call *call, const kiln_kernel_pack *pack, co
                                         pack->strides[0],
                                         pack->strides[1],
                                         {pack->strides[2], pack->strides[3], pack->strides[4]}};
+  const kiln_grouped_weight groups = {
+      from, pack->strides[0], pack->strides[1], {pack->strides[3], pack->strides[4]}};
   const kiln_blocked_weight blocked = blocked_of(pack, from);
   switch (pack->transform) {
     case KILN_TRANSFORM_WINOGRAD:
       return kiln_winograd_fill(call->dispatch, (kiln_winograd_form)pack->form, pack->sizes[2],
                                 pack->sizes[1], pack->sizes[0], &windows, to, call->pool);
+    case KILN_TRANSFORM_GROUPED:
+      kiln_grouped_fill(call->dispatch, pack->sizes[0], pack->sizes[1], &groups, to);
+      return NULL;
     case KILN_TRANSFORM_BLOCKED:
       return kiln_blocked_fill(call->dispatch, (kiln_blocked_form)pack->form, &blocked, to,
                                call->pool);

@@ -38,6 +38,7 @@
 #include "runtime/kept.h"
 #include "runtime/kernel_shape.h"
 #include "runtime/kernels/heavy/blocked.h"
+#include "runtime/kernels/heavy/grouped.h"
 #include "runtime/kernels/heavy/winograd.h"
 #include "runtime/pack.h"
 #include "runtime/record.h"
@@ -136,12 +137,14 @@ typedef struct kiln_group_pack {
 } kiln_group_pack;
 enum { KILN_GROUP_PACKS = 8 };
 
-/* Of a group whose contraction runs in the core's kernels, by Winograd's convolutions or in blocks:
- * what fn computes from its result, fn's last input, goes over complete rows of that in place. */
+/* Of a group whose contraction runs in the core's kernels, by Winograd's convolutions, as those of
+ * narrow groups or in blocks: what fn computes from its result, fn's last input, goes over complete
+ * rows of that in place. */
 typedef struct kiln_group_heavy {
   kiln_core_machine machine;
   kiln_winograd winograd; /* the problem, as the transform of `pack` says; batch 0: as x is, in the
                              form that is best for it */
+  kiln_grouped grouped;   /* batch 0: as x is */
   kiln_blocked blocked;   /* rows 0: as many as x has */
   bool alone;             /* fn has nothing to do */
   int x, weight, bias;    /* operands; -1: there is no bias, or it is fn's */

@@ -18,6 +18,7 @@ struct kiln_conv_plan;
 struct kiln_conv_part;
 struct kiln_blocked_set;
 struct kiln_winograd_set;
+struct kiln_grouped_kernels;
 struct kiln_recurrent_step;
 
 typedef enum kiln_ctype {
@@ -117,8 +118,9 @@ typedef struct kiln_dispatch {
                    const struct kiln_conv_part *part, void *scratch);
   void (*conv_f64)(const struct kiln_conv *c, const struct kiln_conv_plan *p,
                    const struct kiln_conv_part *part, void *scratch);
-  const struct kiln_blocked_set *blocked;   /* heavy/blocked.h */
-  const struct kiln_winograd_set *winograd; /* heavy/winograd.h */
+  const struct kiln_blocked_set *blocked;     /* heavy/blocked.h */
+  const struct kiln_winograd_set *winograd;   /* heavy/winograd.h */
+  const struct kiln_grouped_kernels *grouped; /* heavy/grouped.h */
   /* Blocks of a step of a recurrent layer, heavy/recurrent.h. */
   void (*recurrent)(const struct kiln_recurrent_step *s, int64_t begin, int64_t end);
 } kiln_dispatch;

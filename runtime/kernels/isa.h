@@ -78,6 +78,7 @@
                             const struct kiln_conv_part *part, void *scratch);              \
   extern const struct kiln_blocked_set kiln__blocked_##isa;                                 \
   extern const struct kiln_winograd_set kiln__winograd_##isa;                               \
+  extern const struct kiln_grouped_kernels kiln__grouped_##isa;                             \
   void kiln__recurrent_##isa(const struct kiln_recurrent_step *s, int64_t begin, int64_t end)
 KILN_ISA_DECLARE(v2);
 KILN_ISA_DECLARE(avx2);

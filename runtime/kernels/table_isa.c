@@ -3,6 +3,11 @@
 #include "runtime/kernels/isa.h"
 
 #define NAME(stem) KILN_ISA_CAT2(stem, KILN_KERNEL_ISA)
+#if KILN_KERNEL_LEVEL > 0
+#define GROUPED &NAME(kiln__grouped_)
+#else
+#define GROUPED NULL
+#endif
 
 const kiln_dispatch NAME(kiln__dispatch_) = {.isa = (kiln_isa)KILN_KERNEL_LEVEL,
                                              .loops = {[KILN_CTYPE_BOOL] = NAME(kiln__pw_b8_),
@@ -24,4 +29,5 @@ const kiln_dispatch NAME(kiln__dispatch_) = {.isa = (kiln_isa)KILN_KERNEL_LEVEL,
                                              .conv_f64 = NAME(kiln__conv_f64_),
                                              .blocked = &NAME(kiln__blocked_),
                                              .winograd = &NAME(kiln__winograd_),
+                                             .grouped = GROUPED,
                                              .recurrent = NAME(kiln__recurrent_)};
