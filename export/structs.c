@@ -180,10 +180,17 @@ static const kiln_group_pack *put_packs(kiln__exporter *x, const kiln_group *gro
   return KILN__PUT(&x->image, all, count, &all->pack, &all->slot);
 }
 
+/* Its gaps are zeros. */
+static void set_machine(kiln_core_machine *own, const kiln_core_machine *m) {
+  KILN__SAME(own, m, lanes), KILN__SAME(own, m, ports), KILN__SAME(own, m, tiles);
+  KILN__SAME(own, m, l1_bytes), KILN__SAME(own, m, l2_bytes), KILN__SAME(own, m, l3_bytes);
+  _Static_assert(sizeof *m == 40, "a new field stands here, too");
+}
+
 static const kiln_group_heavy *put_heavy(kiln__exporter *x, const kiln_group_heavy *h) {
   kiln_group_heavy *own = KILN_NEW(x->arena, kiln_group_heavy);
-  KILN__SAME(own, h, machine), KILN__SAME(own, h, winograd), KILN__SAME(own, h, grouped);
-  KILN__SAME(own, h, blocked);
+  set_machine(&own->machine, &h->machine);
+  KILN__SAME(own, h, winograd), KILN__SAME(own, h, grouped), KILN__SAME(own, h, blocked);
   KILN__SAME(own, h, alone), KILN__SAME(own, h, x), KILN__SAME(own, h, weight);
   KILN__SAME(own, h, bias), KILN__SAME(own, h, given), KILN__SAME(own, h, carrier);
   set_pack(&own->pack, &h->pack);
