@@ -88,14 +88,23 @@ static int64_t least_of(const kiln_dims *dims, const kiln_sum *s) {
   }
   return s->known ? sum : INT64_MIN;
 }
+/* What an order says that the atom is at least; INT64_MIN: nothing. Of 3 <= s0 - 2 it is 5. */
+static int64_t least_by(const kiln_dims *dims, kiln_dim_order order, kiln_dim atom) {
+  if (!kiln_dim_is_number(order.less)) return INT64_MIN;
+  if (order.more == atom) return order.less;
+  if (!kiln_dim_is_expression(order.more)) return INT64_MIN;
+  const kiln_sum room = kiln_sum_minus(kiln_sum_of(dims, order.more), kiln_sum_number(order.less));
+  const bool says = room.known && room.count == 1 && room.terms[0].atom == atom &&
+                    room.terms[0].coefficient == 1 && room.constant > INT64_MIN;
+  return says ? -room.constant : INT64_MIN;
+}
 /* Of an atom: of s0//2 it is 2 where 5 <= s0 is taken for granted. */
 static void range_of(const kiln_dims *dims, kiln_dim atom, int64_t *least, int64_t *most) {
   kiln__dim_range_of_atom(dims, atom, least, most);
   if (dims->assumed.count == 0) return;
   for (int i = 0; i < dims->assumed.count; i++) {
-    const kiln_dim_order order = dims->assumed.data[i];
-    if (order.more == atom && kiln_dim_is_number(order.less) && order.less > *least)
-      *least = order.less;
+    const int64_t said = least_by(dims, dims->assumed.data[i], atom);
+    if (said > *least) *least = said;
   }
   const kiln__dim_node *n = kiln_dim_is_expression(atom) ? kiln__dim_node_of(dims, atom) : NULL;
   if (!n || n->by < 2) return;

@@ -453,10 +453,50 @@ static kiln_status *implied(void *arg) {
   return NULL;
 }
 
+/* Orders of a symbol and a number make it larger: (s0 - 2)*(s1 - 2), written out. */
+static kiln_status *shifted(void *arg) {
+  (void)arg;
+  static const char *const orders[] = {"3 <= s0 - 2", "3 <= s1 - 2"};
+  static const struct {
+    const char *order;
+    int needed; /* of the orders above: with fewer it is not so */
+  } cases[] = {{"0 <= s0*s1 - 2*s0 - 2*s1 + 4", 0}, /* symbols are 2 or more */
+               {"1 <= s0*s1 - 2*s0 - 2*s1 + 4", 2},
+               {"9 <= s0*s1 - 2*s0 - 2*s1 + 4", 2},
+               {"5 <= s0", 1},
+               {"10 <= s0*s1 - 2*s0 - 2*s1 + 4", 3},
+               {"6 <= s0", 3}};
+  kiln_mem *mem;
+  KILN_TRY(kiln_mem_create(KILN_MEM_SYSTEM, &mem));
+  kiln_arena *arena = kiln_arena_scoped(mem);
+  kiln_dims *dims = kiln_dims_create(arena);
+  for (int known = 0; known <= 2; known++) {
+    kiln_dim_order order;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      kiln_str text = kiln_str_from(cases[i].order);
+      assert_true(kiln_dim_order_parse(dims, &text, &order));
+      const kiln_sum room =
+          kiln_sum_minus(kiln_sum_of(dims, order.more), kiln_sum_of(dims, order.less));
+      assert_int_equal(kiln_sum_is_natural(dims, room), known >= cases[i].needed);
+    }
+    if (known == 2) break;
+    kiln_str text = kiln_str_from(orders[known]);
+    assert_true(kiln_dim_order_parse(dims, &text, &order));
+    assert_true(kiln_dims_assume(dims, order));
+  }
+  kiln_arena_destroy(arena);
+  kiln_mem_release(mem);
+  return NULL;
+}
+
 static kiln_status *run(kiln_status *(*body)(void *), void *arg) { KILN_PROTECT(body(arg)); }
 static void test_tried_proofs(void **state) {
   (void)state;
   assert_null(run(tried_proofs, NULL));
+}
+static void test_shifted(void **state) {
+  (void)state;
+  assert_null(run(shifted, NULL));
 }
 static void test_random(void **state) {
   (void)state;
@@ -489,9 +529,10 @@ static void test_orders(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tried_proofs), cmocka_unit_test(test_random),
-      cmocka_unit_test(test_forms),        cmocka_unit_test(test_limits),
-      cmocka_unit_test(test_proofs),       cmocka_unit_test(test_quotients),
-      cmocka_unit_test(test_orders),       cmocka_unit_test(test_implied)};
+      cmocka_unit_test(test_tried_proofs), cmocka_unit_test(test_shifted),
+      cmocka_unit_test(test_random),       cmocka_unit_test(test_forms),
+      cmocka_unit_test(test_limits),       cmocka_unit_test(test_proofs),
+      cmocka_unit_test(test_quotients),    cmocka_unit_test(test_orders),
+      cmocka_unit_test(test_implied)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
