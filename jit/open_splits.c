@@ -1,5 +1,5 @@
-/* open_splits.c: pass `open_splits`: parts of a split are slices, where types tell how many there
- * are.
+/* open_splits.c: pass `open_splits`: parts of a split or chunk are slices, where types tell how
+ * many there are.
  *
  *   a, b = split(x, [48, 48], 1)      to      a = x[:, :48]; b = x[:, 48:]
  *
@@ -43,6 +43,36 @@ static bool takes_parts(const kiln_use *use, int count) {
          kiln_ir_value_const_int(kiln_node_input(use->user, 1), &at) && at >= -count && at < count;
 }
 
+/* x[begin:end] takes the place of a part. */
+static void replace_part(kiln_node *n, const kiln__parts *p, int64_t part, kiln_ir_value *old) {
+  if (!old->uses) return;
+  kiln_ir_value *begin = kiln_insert_int_before(n, part ? p->ends[part - 1] : 0);
+  kiln_ir_value *end = kiln_insert_int_before(n, p->ends[part]);
+  kiln_ir_value *made = kiln__insert_slice(n, kiln_node_input(n, 0), p->dim, begin, end, old->type);
+  if (old->name.len > 0) kiln_ir_value_set_name(made, old->name);
+  kiln_ir_value_replace_uses(old, made);
+}
+
+/* The parts of prim::ConstantChunk, which are its outputs. */
+static bool open_chunk(kiln_node *n, kiln__parts *p) {
+  *p = (kiln__parts){.dim = kiln_node_int(n, "dim", 0)};
+  if (!kiln_node_is(n, KILN_OP_prim_ConstantChunk)) return false;
+  const kiln_type *type = kiln_node_input(n, 0)->type;
+  if (!kiln_type_is_tensor(type) || !kiln_type_has_dims(type)) return false;
+  const int rank = type->detail->rank;
+  if (p->dim < 0) p->dim += rank;
+  const int64_t all = p->dim < 0 || p->dim >= rank ? KILN_DIM_UNKNOWN : type->detail->sizes[p->dim];
+  const int64_t chunks = kiln_node_int(n, "chunks", 0);
+  if (!kiln_dim_is_number(all) || all < 1 || chunks < 1) return false;
+  const int64_t size = (all - 1) / chunks + 1;
+  for (int64_t at = 0; at < all; at += size)
+    if (!kiln__add_part(p, size < all - at ? size : all - at, all)) return false;
+  if (p->count != n->output_count) return false;
+  for (int i = 0; i < n->output_count; i++) replace_part(n, p, i, n->outputs[i]);
+  kiln_node_destroy(n);
+  return true;
+}
+
 static bool open_split(kiln_pass *pass, kiln_node *n, kiln__parts *p) {
   if (!find_split(pass, n, p)) return false;
   const kiln_ir_value *list = n->outputs[0];
@@ -55,17 +85,7 @@ static bool open_split(kiln_pass *pass, kiln_node *n, kiln__parts *p) {
       (void)kiln_ir_value_const_int(kiln_node_input(user, 1), &first);
       if (first < 0) first += p->count;
     }
-    for (int i = 0; i < user->output_count; i++) {
-      kiln_ir_value *old = user->outputs[i];
-      const int64_t part = first + i;
-      if (!old->uses) continue;
-      kiln_ir_value *begin = kiln_insert_int_before(n, part ? p->ends[part - 1] : 0);
-      kiln_ir_value *end = kiln_insert_int_before(n, p->ends[part]);
-      kiln_ir_value *made =
-          kiln__insert_slice(n, kiln_node_input(n, 0), p->dim, begin, end, old->type);
-      if (old->name.len > 0) kiln_ir_value_set_name(made, old->name);
-      kiln_ir_value_replace_uses(old, made);
-    }
+    for (int i = 0; i < user->output_count; i++) replace_part(n, p, first + i, user->outputs[i]);
     kiln_node_destroy(user);
   }
   kiln_node_destroy(n);
@@ -76,7 +96,7 @@ static void visit_block(kiln_pass *pass, kiln_block *block, kiln__parts *p) {
   for (kiln_node *n = block->last, *before; n; n = before) { /* what reads a list goes with it */
     for (int b = 0; b < n->block_count; b++) visit_block(pass, n->blocks[b], p);
     before = n->prev;
-    pass->changed |= open_split(pass, n, p);
+    pass->changed |= open_split(pass, n, p) || open_chunk(n, p);
   }
 }
 

@@ -4,12 +4,16 @@
  *     y = g2(x2)               to     and so has g3: nothing runs in between,
  *     z = g3(x1, y)                   and g1 may lie as the groups like it
  *
- * In a group a view is an index map and costs nothing. Views that are copied go the other way, into
- * the group that they are of, which then writes its elements where the copy would have them: the
- * heads of attention, transpose(g1, 1, 2).reshape(b, t, h * d), beside each other. */
+ * In a group a view is an index map and costs nothing. Channels of an image that Winograd's kernels
+ * would read are the exception: those take images, and a group makes one of the channels. Views
+ * that are copied go the other way, into the group that they are of, which then writes its elements
+ * where the copy would have them: the heads of attention, transpose(g1, 1, 2).reshape(b, t, h * d),
+ * beside each other. */
 #include "codegen/codegen.h"
+#include "guards/guards.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
+#include "jit/heavy.h"
 #include "runtime/strides.h"
 
 /* A view of a tensor by constants, whose elements nobody writes. */
@@ -116,9 +120,9 @@ static bool takes(kiln_pass *pass, const kiln_node *view, const kiln_node *group
     put_view(pass, body, view, v->index, source, kiln_graph_input(body, i));
     kiln_block_remove_input(body->top, i);
   }
-  const bool good = is_lowered(pass, body) ||
-                    (kiln_type_is_complete_tensor(from->type) &&
-                     !is_lowered(pass, kiln_node_graph(group, "Subgraph")));
+  const bool good =
+      is_lowered(pass, body) || (kiln_type_is_complete_tensor(from->type) &&
+                                 !is_lowered(pass, kiln_node_graph(group, "Subgraph")));
   kiln_scope_undefer(&releasing);
   kiln_graph_release(body);
   return good;
@@ -133,6 +137,68 @@ static bool all_take(kiln_pass *pass, const kiln_node *view) {
     }
   }
   return true;
+}
+
+/* -- Channels as images -- */
+
+/* Whether a kernel of the core would read the channels, if they were an image. */
+static bool wants_image(const kiln_pass *pass, const kiln_block *block, const kiln_use *use) {
+  return use->user->block == block && kiln_node_is_group(use->user) &&
+         !reads_in_place(use->user, use->index) &&
+         kiln__heavy_wants_channels_last(pass->env, kiln_node_graph(use->user, "Subgraph"));
+}
+
+/* Row by row, as the type of what a group makes is. */
+static const kiln_type *image_type(kiln_pass *pass, const kiln_type *channels) {
+  kiln_tensor_detail d = *channels->detail;
+  int64_t strides[KILN_MAX_RANK], step = 1;
+  for (int i = d.rank - 1; i >= 0; step *= d.sizes[i--]) strides[i] = step;
+  d.strides = strides;
+  return kiln_type_tensor(pass->graph->types, &d);
+}
+
+/* A group behind the slice that gives its elements. */
+static kiln_node *insert_image(kiln_pass *pass, const kiln_node *like, kiln_node *slice) {
+  kiln_graph *body = kiln_graph_create_sub(slice->graph);
+  kiln_node *group = kiln_node_create_like(like, KILN_OP_prim_TensorExprGroup);
+  kiln_map map = kiln_map_in(pass->scratch);
+  const kiln_type *type = image_type(pass, slice->outputs[0]->type);
+  kiln_ir_value *whole = kiln_node_input(slice, 0);
+  kiln_map_set_ptr(&map, whole, kiln_graph_add_input(body, NULL, whole->type));
+  for (int i = 1; i < slice->input_count; i++)
+    kiln_node_append(body->top, kiln_node_copy(body, kiln_node_input(slice, i)->node, &map));
+  kiln_node *own = kiln_node_copy(body, slice, &map);
+  own->outputs[0]->type = type;
+  kiln_node_append(body->top, own);
+  kiln_graph_add_output(body, own->outputs[0]);
+  kiln_node_set_graph(group, "Subgraph", body);
+  const kiln_str where = kiln_node_str(like, KILN_ATTR_WHERE);
+  if (where.len) kiln_node_set_str(group, KILN_ATTR_WHERE, where);
+  kiln_node_add_input(group, whole);
+  kiln_node_insert_after(group, slice);
+  kiln_node_add_output(group, type);
+  return group;
+}
+
+/* Of what a group makes, in numbers: whoever wants an image of some channels reads one. */
+static bool make_image(kiln_pass *pass, kiln_block *block, kiln_node *slice) {
+  int64_t begin;
+  kiln_node *made = NULL;
+  if (!kiln_codegen_cuts_channels(slice, &begin) || !is_view(pass, slice)) return false;
+  const kiln_node *from = kiln_node_input(slice, 0)->node;
+  if (from->block != block || !kiln_node_is_group(from) ||
+      !kiln_type_is_complete_tensor(slice->outputs[0]->type))
+    return false;
+  for (kiln_use *use = slice->outputs[0]->uses, *next; use; use = next) {
+    kiln_node *group = use->user;
+    const int input = use->index;
+    next = use->next;
+    if (!wants_image(pass, block, use)) continue;
+    if (!made) made = insert_image(pass, group, slice);
+    kiln_node_set_input(group, input, made->outputs[0]);
+    kiln_graph_input(kiln_node_graph(group, "Subgraph"), input)->type = made->outputs[0]->type;
+  }
+  return made;
 }
 
 /* -- Views that are copied -- */
@@ -235,6 +301,13 @@ static void visit(kiln_pass *pass, kiln_block *block) {
   for (kiln_node *n = block->last, *prev; n; n = prev) {
     prev = n->prev;
     for (int b = 0; b < n->block_count; b++) visit(pass, n->blocks[b]);
+    if (make_image(pass, block, n)) {
+      any = true;
+      if (!n->outputs[0]->uses) {
+        kiln_node_destroy(n);
+        continue;
+      }
+    }
     if (!all_read_in_place(block, n) || !is_view(pass, n) || !all_take(pass, n)) {
       any |= raise_copy(pass, n, &prev);
       continue;

@@ -23,7 +23,7 @@ typedef struct kiln_recent {
 /* Time of something else, as bytes: what a core takes in from beyond its caches meanwhile. */
 static inline void kiln_recent_worked(kiln_recent *recent, double ns) {
   enum { BYTES_A_NS = 16 };
-  recent->bytes += (uint64_t)(ns * BYTES_A_NS);
+  recent->bytes += (uint64_t)(ns * (double)BYTES_A_NS);
 }
 
 /* `data` is read now, all of it. Whether that and what was read since the last time is at most

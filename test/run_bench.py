@@ -23,6 +23,7 @@ PROGRAMS = {
     'bench_conv_kernels': [CONV],
     'bench_cores': [str(CPUS[0]), str(CPUS[-1])],
     'bench_eval': ['add f32'],
+    'bench_grouped': ['13 of 8'],
     'bench_load': [MODEL, '1'],
     'bench_peak': ['a=4096'],
     'bench_pool': ['2'],

@@ -4,8 +4,8 @@
     build/kiln check FOLDER --require-compiled --repeat 4
 
 Windows of pixels and of 3 x 3, dense, dilated, strided, of narrow groups and of single channels, with and without
-padding, bias and norm; activations, residuals, concatenations and pixels in another order behind them; images of
-four sizes, so that the third level has symbols. Nothing of it is kept in the repository."""
+padding, bias and norm; activations, residuals, concatenations, half of the channels and pixels in another order behind
+them; images of four sizes, so that the third level has symbols. Nothing of it is kept in the repository."""
 import argparse
 import json
 import os
@@ -14,7 +14,7 @@ import warnings
 
 import torch
 
-EACH = ("nothing", "relu", "relu", "silu", "gelu", "residual", "residual", "join", "turn")
+EACH = ("nothing", "relu", "relu", "silu", "gelu", "residual", "residual", "join", "half", "turn")
 
 
 class Network(torch.nn.Module):
@@ -32,6 +32,8 @@ class Network(torch.nn.Module):
                 y = torch.relu(y + x)
             elif what == "join":
                 y = torch.cat([y, torch.relu(y)], 1)
+            elif what == "half":
+                y = y.chunk(2, 1)[1]
             elif what == "turn" and y.shape[2] % 2 == 0 and y.shape[3] % 2 == 0:
                 n, c, h, w = y.shape
                 y = y.reshape(n, c, h // 2, 2, w // 2, 2).permute(0, 1, 3, 2, 5, 4).reshape(n, c, h, w)
@@ -63,7 +65,7 @@ def draw_network():
         outputs, window, step, padding, dilation, groups = draw_convolution(channels)
         what = random.choice(EACH)
         left = (size + 2 * padding - dilation * (window - 1) - 1) // step + 1
-        if left < 1 or (what == "join" and outputs > 200):
+        if left < 1 or (what == "join" and outputs > 200) or (what == "half" and outputs % 2):
             continue
         layer = torch.nn.Conv2d(channels, outputs, window, step, padding, dilation, groups, bias=random.random() < 0.6)
         torch.nn.init.kaiming_normal_(layer.weight)
@@ -72,7 +74,7 @@ def draw_network():
             norm.running_mean.normal_(0, 0.2), norm.running_var.uniform_(0.5, 2)
             layer = torch.nn.Sequential(layer, norm)
         layers.append(layer), behind.append(what)
-        channels, size = outputs * (2 if what == "join" else 1), left
+        channels, size = {"join": 2 * outputs, "half": outputs // 2}.get(what, outputs), left
     return (Network(layers, behind).eval(), first) if layers else draw_network()
 
 
