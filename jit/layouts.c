@@ -297,11 +297,25 @@ static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {
   return false;
 }
 
+/* Rows of pixels, (1, 2100, 85) of images (1, 85, 40, 40) and smaller ones: what is a signal by its
+ * dimensions has the images' channels behind its own. */
+static bool is_of_pixels(const kiln_ir_value *v, const kiln_node *group) {
+  const kiln_tensor_detail *d = v->type->detail;
+  bool images = false;
+  for (int i = 0; d->rank == 3 && i < group->input_count; i++) {
+    const kiln_type *type = kiln_node_input(group, i)->type;
+    if (!kiln_type_is_tensor(type) || !kiln_type_has_dims(type) || type->detail->rank < 4) continue;
+    if (type->detail->sizes[1] == d->sizes[1]) return false;
+    images |= type->detail->sizes[1] == d->sizes[2];
+  }
+  return images;
+}
+
 static void find_values(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
-      if (!may_turn(p, v)) continue;
+      if (!may_turn(p, v) || is_of_pixels(v, n)) continue;
       const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -turn_cost(v) : 0};
       kiln_vec_push(p->pass->scratch, &p->all, found);
       kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);
