@@ -53,7 +53,7 @@ void kiln__llvm_find_table(kiln__llvm_emitter *e, nest_state *s) {
       kiln__llvm_is_cut(e->nest, inner))
     return;
   for (int depth = 0; s->table_depth < 0 && depth < inner; depth++)
-    if (rows_from(s, depth) >= LEAST_ROWS && find_same(e, s, depth)) s->table_depth = depth;
+    if (rows_from(s, depth) >= (double)LEAST_ROWS && find_same(e, s, depth)) s->table_depth = depth;
   for (int i = 0; s->table_depth >= 0 && i < s->count; i++) {
     const kiln_loop_inst *inst = &e->nest->body.data[i];
     for (int a = 0; a < kiln_loop_ops[inst->op].arity && !s->same[i]; a++) {
