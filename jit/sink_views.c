@@ -143,7 +143,7 @@ static bool all_take(kiln_pass *pass, const kiln_node *view) {
 
 /* Whether a kernel of the core would read the channels, if they were an image. */
 static bool wants_image(const kiln_pass *pass, const kiln_block *block, const kiln_use *use) {
-  return use->user->block == block && kiln_node_is_group(use->user) &&
+  return pass->env->flags.layouts && use->user->block == block && kiln_node_is_group(use->user) &&
          !reads_in_place(use->user, use->index) &&
          kiln__heavy_wants_channels_last(pass->env, kiln_node_graph(use->user, "Subgraph"));
 }
