@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/operands.h"
 #include "bench/peak.h"
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/kernels/heavy/grouped.h"
@@ -23,18 +24,6 @@ static const shape shapes[] = {
     {"32 of 16 @14", 16, 512, 14, 1},  {"32 of 16 s2 @14", 16, 512, 14, 2},
     {"27 of 16 @7", 16, 432, 7, 1},
 };
-
-static float *filled(int64_t n) {
-  float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
-  if (!data) exit(3);
-  for (int64_t i = 0; i < n; i++) data[i] = (float)(i % 17) / 8 - 1;
-  return data;
-}
-static void must(kiln_status *status) {
-  if (!status) return;
-  fprintf(stderr, "%s\n", kiln_status_message(status));
-  exit(3);
-}
 
 static int64_t out_of(const shape *s) { return (s->size - 1) / s->step + 1; }
 
@@ -77,17 +66,17 @@ static kiln_conv direct_of(const shape *s, const float *x, const float *weight, 
 static void run_shape(const shape *s, const kiln_dispatch *dispatch, double peak) {
   const kiln_grouped p = problem_of(s);
   if (!kiln_grouped_fits(&p, dispatch)) return;
-  float *x = filled(p.in_batch), *y = filled(p.out_batch);
-  float *weight = filled(9 * (int64_t)s->each * s->outputs);
+  float *x = bench_filled(p.in_batch), *y = bench_filled(p.out_batch);
+  float *weight = bench_filled(9 * (int64_t)s->each * s->outputs);
   const kiln_grouped_weight from = {weight, 9 * s->each, 9, {3, 1}};
   size_t bytes;
-  must(kiln_grouped_bytes(dispatch, s->outputs, s->each, &bytes));
-  float *u = filled((int64_t)(bytes / sizeof(float)));
+  bench_must(kiln_grouped_bytes(dispatch, s->outputs, s->each, &bytes));
+  float *u = bench_filled((int64_t)(bytes / sizeof(float)));
   kiln_grouped_fill(dispatch, s->outputs, s->each, &from, u);
   const kiln_conv direct = direct_of(s, x, weight, y);
   kiln_conv_plan plan;
   kiln_conv_make_plan(&direct, dispatch, sizeof(float), 1, &plan);
-  void *scratch = filled((int64_t)(kiln_conv_scratch(&plan, 1) / sizeof(float)) + 1);
+  void *scratch = bench_filled((int64_t)(kiln_conv_scratch(&plan, 1) / sizeof(float)) + 1);
   double ours = 1e9, its = 1e9;
   const double end = bench_seconds() + 0.4;
   for (int run = 0; run < 5 || (run < 2000 && bench_seconds() < end); run++) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/operands.h"
 #include "bench/peak.h"
 #include "runtime/kernels/heavy/conv.h"
 #include "runtime/kernels/heavy/winograd.h"
@@ -37,18 +38,6 @@ typedef struct setting {
   kiln_core_machine machine;
 } setting;
 
-static float *filled(int64_t n) {
-  float *data = aligned_alloc(64, ((size_t)n * sizeof(float) + 127) / 64 * 64);
-  if (!data) exit(3);
-  for (int64_t i = 0; i < n; i++) data[i] = (float)(i % 17) / 8 - 1;
-  return data;
-}
-static void must(kiln_status *status) {
-  if (!status) return;
-  fprintf(stderr, "%s\n", kiln_status_message(status));
-  exit(3);
-}
-
 /* A way to compute a shape, its weights in copies that take turns. */
 typedef struct way {
   int copies, next;
@@ -66,7 +55,7 @@ enum { COLD_BYTES = 96 << 20 };
 static void take_copies(way *w, const setting *t, int64_t floats) {
   w->copy = (floats + 15) / 16 * 16;
   w->copies = t->cold ? (int)(COLD_BYTES / (w->copy * 4)) + 2 : 1;
-  w->weights = filled(w->copy * w->copies);
+  w->weights = bench_filled(w->copy * w->copies);
 }
 static void run_way(way *w, kiln_pool *pool) {
   float *weights = w->weights + w->next * w->copy;
@@ -93,8 +82,8 @@ static void make_direct(way *w, const shape *s, const kiln_dispatch *dispatch, c
                    .groups = 1,
                    .channels = s->channels,
                    .outputs = s->outputs,
-                   .in = filled(s->batch * s->channels * plane),
-                   .out = filled(s->batch * s->outputs * plane),
+                   .in = bench_filled(s->batch * s->channels * plane),
+                   .out = bench_filled(s->batch * s->outputs * plane),
                    .in_batch = s->channels * plane,
                    .out_batch = s->outputs * plane,
                    .in_channel = plane,
@@ -129,18 +118,18 @@ static void make_winograd(way *w, const shape *s, kiln_winograd_form form,
                           const kiln_dispatch *dispatch, const setting *t) {
   const kiln_winograd problem = problem_of(s);
   size_t bytes;
-  must(kiln_winograd_bytes(dispatch, form, 1, s->channels, s->outputs, &bytes));
-  must(kiln_winograd_make_plan(&problem, form, dispatch, &t->machine, t->threads, &w->plan));
+  bench_must(kiln_winograd_bytes(dispatch, form, 1, s->channels, s->outputs, &bytes));
+  bench_must(kiln_winograd_make_plan(&problem, form, dispatch, &t->machine, t->threads, &w->plan));
   take_copies(w, t, (int64_t)(bytes / sizeof(float)));
-  float *weight = filled(9 * s->channels * s->outputs);
+  float *weight = bench_filled(9 * s->channels * s->outputs);
   const kiln_winograd_weight from = {weight, 9 * s->channels, 9, {0, 3, 1}};
   for (int i = 0; i < w->copies; i++) {
-    must(kiln_winograd_fill(dispatch, form, 1, s->channels, s->outputs, &from,
-                            w->weights + i * w->copy, NULL));
+    bench_must(kiln_winograd_fill(dispatch, form, 1, s->channels, s->outputs, &from,
+                                  w->weights + i * w->copy, NULL));
   }
   free(weight);
-  w->x = filled(s->batch * problem.in_batch);
-  w->y = filled(s->batch * problem.out_batch);
+  w->x = bench_filled(s->batch * problem.in_batch);
+  w->y = bench_filled(s->batch * problem.out_batch);
   w->scratch = scratch_of(kiln_winograd_scratch(&w->plan));
   w->best = 1e9;
 }
@@ -194,7 +183,7 @@ int main(int argc, char **argv) {
       argc--, argv++;
     }
   }
-  must(kiln_pool_create(t.threads, &t.pool));
+  bench_must(kiln_pool_create(t.threads, &t.pool));
   static const char *const names[] = {"x86-64-v2", "AVX2", "AVX-512"};
   for (int isa = (int)kiln_dispatch_last(); isa >= 0; isa--) {
     const double peak = t.threads * bench_peak((kiln_isa)isa);

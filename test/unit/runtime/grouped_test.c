@@ -30,18 +30,9 @@ static int64_t lay_out(int64_t channels, const int64_t sizes[2], int64_t batch, 
          channels;
 }
 static void lay_out_weight(problem *t, bool mixed) {
-  int64_t sizes[] = {t->p.outputs, t->p.each, 3, 3}, strides[4], step = 1;
-  int order[] = {0, 1, 2, 3};
-  for (int i = 3; mixed && i > 0; i--) {
-    const int j = (int)below(i + 1), swap = order[i];
-    order[i] = order[j];
-    order[j] = swap;
-  }
-  for (int i = 3; i >= 0; i--) {
-    strides[order[i]] = step;
-    step *= sizes[order[i]];
-  }
-  t->weight_count = step;
+  const int64_t sizes[] = {t->p.outputs, t->p.each, 3, 3};
+  int64_t strides[4];
+  t->weight_count = lay_in_order(4, sizes, mixed, strides);
   t->weight = (kiln_grouped_weight){NULL, strides[0], strides[1], {strides[2], strides[3]}};
 }
 static void make(problem *t, int64_t gap, bool mixed) {

@@ -41,3 +41,20 @@ static inline void set_value(kiln_dtype dtype, void *data, int64_t i, double val
   else
     ((double *)data)[i] = value;
 }
+
+/* Strides of dense dimensions in this order, or, `mixed`, in a random one; how many elements. */
+static inline int64_t lay_in_order(int rank, const int64_t *sizes, bool mixed, int64_t *strides) {
+  int order[8];
+  int64_t step = 1;
+  for (int i = 0; i < rank; i++) order[i] = i;
+  for (int i = rank - 1; mixed && i > 0; i--) {
+    const int j = (int)below(i + 1), swap = order[i];
+    order[i] = order[j];
+    order[j] = swap;
+  }
+  for (int i = rank - 1; i >= 0; i--) {
+    strides[order[i]] = step;
+    step *= sizes[order[i]];
+  }
+  return step;
+}

@@ -38,18 +38,9 @@ static int64_t lay_out(int64_t channels, const int64_t sizes[3], int64_t batch, 
   return count + (batch - 1) * *image;
 }
 static void lay_out_weight(problem *t, bool mixed) {
-  int64_t sizes[] = {t->p.outputs, t->p.channels, t->p.planes, 3, 3}, strides[5], step = 1;
-  int order[] = {0, 1, 2, 3, 4};
-  for (int i = 4; mixed && i > 0; i--) {
-    const int j = (int)below(i + 1), swap = order[i];
-    order[i] = order[j];
-    order[j] = swap;
-  }
-  for (int i = 4; i >= 0; i--) {
-    strides[order[i]] = step;
-    step *= sizes[order[i]];
-  }
-  t->weight_count = step;
+  const int64_t sizes[] = {t->p.outputs, t->p.channels, t->p.planes, 3, 3};
+  int64_t strides[5];
+  t->weight_count = lay_in_order(5, sizes, mixed, strides);
   t->weight =
       (kiln_winograd_weight){NULL, strides[0], strides[1], {strides[2], strides[3], strides[4]}};
 }
