@@ -32,7 +32,7 @@ static int border_wanted(const kiln_pass *pass, const kiln_node *group, const ki
       !kiln_may_lie_channels_last(w->detail->rank))
     return 0;
   const bool each = w->detail->sizes[1] == 1 && groups == w->detail->sizes[0];
-  if (!each && (groups != 1 || kiln__is_of_pixels(w->detail) || is_of_core(pass, group))) return 0;
+  if (!each && (groups != 1 || kiln__is_of_pixels(w->detail))) return 0;
   int64_t before[3] = {0}, after[3] = {0}, most = 0;
   const int64_t padding = kiln__convolution_number(n, KILN__CONVOLUTION_PADDING);
   (void)kiln_codegen_image(n, pass->scratch, before, after);
@@ -43,7 +43,7 @@ static int border_wanted(const kiln_pass *pass, const kiln_node *group, const ki
   const int64_t border = padding + most;
   const bool fits = padding >= 0 && border >= 1 && border <= MOST_BORDER &&
                     kiln__convolution_number(n, KILN__CONVOLUTION_DILATION) == 1;
-  return fits ? (int)border : 0;
+  return fits && (each || !is_of_core(pass, group)) ? (int)border : 0;
 }
 
 static bool may_write_bordered(const kiln_pass *pass, const kiln_node *group) {
@@ -74,8 +74,7 @@ static int border_of(const kiln_pass *pass, const kiln_ir_value *v, const kiln_b
   const kiln_tensor_detail *d = v->type->detail;
   if (!kiln_may_lie_channels_last(d->rank) || d->physical != KILN_PHYSICAL_CHANNELS_LAST ||
       !kiln_type_has_dims(v->type) ||
-      (kiln_dim_is_number(d->sizes[d->rank - 1]) && d->sizes[d->rank - 1] < LEAST_WIDTH) ||
-      !may_write_bordered(pass, v->node))
+      (kiln_dim_is_number(d->sizes[d->rank - 1]) && d->sizes[d->rank - 1] < LEAST_WIDTH))
     return 0;
   int border = 0;
   for (const kiln_use *use = v->uses; use; use = use->next) {
@@ -84,7 +83,7 @@ static int border_of(const kiln_pass *pass, const kiln_ir_value *v, const kiln_b
     if (wanted < 0) return 0;
     if (wanted > border) border = wanted;
   }
-  return border;
+  return border && may_write_bordered(pass, v->node) ? border : 0;
 }
 
 static void set_border(kiln_pass *pass, kiln_ir_value *v, int border) {

@@ -114,6 +114,9 @@ void kiln__fusion_order(kiln_fusion *f);
 bool kiln__fusion_partition(kiln_fusion *f);
 /* Orders the block so that every cluster is contiguous, and replaces groups by their nodes. */
 void kiln__fusion_build(kiln_fusion *f);
+/* A group in front of the anchor that gives the value's elements, as the group that is to read it
+ * says what sizes are. */
+kiln_node *kiln__fusion_insert_copy(kiln_node *reader, kiln_ir_value *v, kiln_node *anchor);
 
 kiln_status *kiln_pass_decompose_ops(kiln_pass *pass);
 kiln_status *kiln_pass_fuse_groups(kiln_pass *pass);

@@ -4,6 +4,8 @@
  * other nodes keep their order. */
 #include "jit/fusion.h"
 
+#include "guards/guards.h"
+
 static kiln_ir_value *copy_constant(kiln_graph *sub, const kiln_ir_value *v, kiln_map *map) {
   kiln_node *copy = kiln_node_copy(sub, v->node, map);
   kiln_node_append(sub->top, copy);
@@ -117,4 +119,17 @@ void kiln__fusion_build(kiln_fusion *f) {
     int cluster = f->nodes[i].cluster;
     if (f->clusters[cluster].last == i) emit_in_order(f, &stack, cluster);
   }
+}
+
+kiln_node *kiln__fusion_insert_copy(kiln_node *reader, kiln_ir_value *v, kiln_node *anchor) {
+  kiln_graph *body = kiln_graph_create_sub(reader->graph);
+  kiln_node *group = kiln_node_create_like(reader, KILN_OP_prim_TensorExprGroup);
+  kiln_graph_add_output(body, kiln_graph_add_input(body, NULL, v->type));
+  kiln_node_set_graph(group, "Subgraph", body);
+  const kiln_str where = kiln_node_str(reader, KILN_ATTR_WHERE); /* its sizes are those */
+  if (where.len) kiln_node_set_str(group, KILN_ATTR_WHERE, where);
+  kiln_node_add_input(group, v);
+  kiln_node_insert_before(group, anchor);
+  kiln_node_add_output(group, v->type);
+  return group;
 }

@@ -488,24 +488,20 @@ kiln_graph *kiln__heavy_rest(kiln_graph *body, const kiln_group_heavy *h, kiln_a
 
 /* -- The choice -- */
 
-/* False: kernels of the core serve for nothing. */
-static bool describe(const kiln_env *env, kiln_core_machine *out) {
-  kiln_machine machine;
-  if (env->flags.exact || env->flags.codegen != (int)KILN_BACKEND_LLVM) return false;
-  kiln_status *status =
-      kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine);
-  kiln_status_destroy(status);
-  if (!status) *out = kiln_machine_of_core(&machine, env->tiles);
-  return !status;
+static bool may_serve(const kiln_env *env) {
+  return !env->flags.exact && env->flags.codegen == (int)KILN_BACKEND_LLVM;
 }
 
 /* NULL: the group has no such contraction. */
 static const kiln_node *begin(kiln_env *env, const kiln_graph *body, kiln_group_heavy *out) {
-  kiln_core_machine machine;
-  if (!describe(env, &machine)) return NULL;
-  const kiln_node *n = find_heavy(body);
+  kiln_machine machine;
+  const kiln_node *n = may_serve(env) ? find_heavy(body) : NULL;
   if (!n) return NULL;
-  *out = (kiln_group_heavy){.machine = machine,
+  kiln_status *status =
+      kiln_machine_describe(env->isa, kiln_str_from(env->flags.machine.text), &machine);
+  kiln_status_destroy(status);
+  if (status) return NULL;
+  *out = (kiln_group_heavy){.machine = kiln_machine_of_core(&machine, env->tiles),
                             .alone = is_alone(body, n) && !bias_of(n),
                             .x = input_of(body, memory_of(body, n)),
                             .weight = input_of(body, w_of(n)),
@@ -524,7 +520,7 @@ bool kiln__heavy_wants_channels_last(kiln_env *env, const kiln_graph *body) {
 bool kiln__heavy_takes_groups(const kiln_env *env, const kiln_node *conv) {
   kiln_group_heavy heavy = {0};
   windows of;
-  return describe(env, &heavy.machine) && read_groups(env, conv, &of, &heavy);
+  return may_serve(env) && read_groups(env, conv, &of, &heavy);
 }
 
 uint64_t kiln__heavy_weights(const kiln_node *group) {

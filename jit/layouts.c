@@ -299,7 +299,7 @@ static bool is_seen_by_others(const planner *p, const kiln_ir_value *v) {
 
 /* Rows of pixels, (1, 2100, 85) of images (1, 85, 40, 40) and smaller ones: what is a signal by its
  * dimensions has the images' channels behind its own. */
-static bool is_of_pixels(const kiln_ir_value *v, const kiln_node *group) {
+static bool has_pixel_rows(const kiln_ir_value *v, const kiln_node *group) {
   const kiln_tensor_detail *d = v->type->detail;
   bool images = false;
   for (int i = 0; d->rank == 3 && i < group->input_count; i++) {
@@ -315,7 +315,7 @@ static void find_values(planner *p) {
   for (kiln_node *n = p->block->first; n; n = n->next) {
     for (int i = 0; kiln_node_is_group(n) && i < n->output_count; i++) {
       kiln_ir_value *v = n->outputs[i];
-      if (!may_turn(p, v) || is_of_pixels(v, n)) continue;
+      if (!may_turn(p, v) || has_pixel_rows(v, n)) continue;
       const laid found = {v, p->all.count, is_seen_by_others(p, v) ? -turn_cost(v) : 0};
       kiln_vec_push(p->pass->scratch, &p->all, found);
       kiln_map_set_ptr(&p->numbers, v, (void *)(intptr_t)p->all.count);

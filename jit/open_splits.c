@@ -9,6 +9,13 @@
 #include "jit/fusion.h"
 #include "jit/parts.h"
 
+/* Parts of one size, the last of which may be smaller. */
+static bool cut_evenly(kiln__parts *p, int64_t size, int64_t all) {
+  for (int64_t at = 0; at < all; at += size)
+    if (!kiln__add_part(p, size < all - at ? size : all - at, all)) return false;
+  return p->count > 0;
+}
+
 /* The parts of a split by constants, which are all of the dimension. */
 static bool find_split(kiln_pass *pass, const kiln_node *n, kiln__parts *out) {
   const bool by_size = kiln_node_is(n, KILN_OP_split_Tensor);
@@ -24,10 +31,8 @@ static bool find_split(kiln_pass *pass, const kiln_node *n, kiln__parts *out) {
   const int64_t all = type->detail->sizes[out->dim];
   if (!kiln_dim_is_number(all)) return false;
   if (by_size) {
-    bool fits = kiln_ir_value_const_int(kiln_node_input(n, 1), &size) && size > 0;
-    for (int64_t at = 0; fits && at < all; at += size)
-      fits = kiln__add_part(out, size < all - at ? size : all - at, all);
-    return fits && out->count > 0;
+    return kiln_ir_value_const_int(kiln_node_input(n, 1), &size) && size > 0 &&
+           cut_evenly(out, size, all);
   }
   const kiln_shape_list *sizes = kiln_shape_ints_of(pass->scratch, kiln_node_input(n, 1));
   for (int i = 0; sizes && i < sizes->count; i++)
@@ -55,8 +60,8 @@ static void replace_part(kiln_node *n, const kiln__parts *p, int64_t part, kiln_
 
 /* The parts of prim::ConstantChunk, which are its outputs. */
 static bool open_chunk(kiln_node *n, kiln__parts *p) {
-  *p = (kiln__parts){.dim = kiln_node_int(n, "dim", 0)};
   if (!kiln_node_is(n, KILN_OP_prim_ConstantChunk)) return false;
+  *p = (kiln__parts){.dim = kiln_node_int(n, "dim", 0)};
   const kiln_type *type = kiln_node_input(n, 0)->type;
   if (!kiln_type_is_tensor(type) || !kiln_type_has_dims(type)) return false;
   const int rank = type->detail->rank;
@@ -64,10 +69,7 @@ static bool open_chunk(kiln_node *n, kiln__parts *p) {
   const int64_t all = p->dim < 0 || p->dim >= rank ? KILN_DIM_UNKNOWN : type->detail->sizes[p->dim];
   const int64_t chunks = kiln_node_int(n, "chunks", 0);
   if (!kiln_dim_is_number(all) || all < 1 || chunks < 1) return false;
-  const int64_t size = (all - 1) / chunks + 1;
-  for (int64_t at = 0; at < all; at += size)
-    if (!kiln__add_part(p, size < all - at ? size : all - at, all)) return false;
-  if (p->count != n->output_count) return false;
+  if (!cut_evenly(p, (all - 1) / chunks + 1, all) || p->count != n->output_count) return false;
   for (int i = 0; i < n->output_count; i++) replace_part(n, p, i, n->outputs[i]);
   kiln_node_destroy(n);
   return true;

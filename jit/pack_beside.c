@@ -121,12 +121,12 @@ static void ask(kiln_packer *packer, kiln_pack_store *store, const kiln_kernel_p
   }
   kiln_status_destroy(status);
   destroy_all(old);
-  if (is_new) __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
   if (!is_new) {
     destroy(a);
-  } else if (!kiln_job_queue_add(jit->jobs, &a->job)) {
-    drop(&a->job);
+    return;
   }
+  __atomic_fetch_add(&jit->asks, 1, __ATOMIC_RELAXED);
+  if (!kiln_job_queue_add(jit->jobs, &a->job)) drop(&a->job);
 }
 
 /* Of the model, once: its generations have jobs too, and the same calls. */

@@ -200,25 +200,12 @@ static kiln_ir_value *write_piece(const joined *j, const piece *p, kiln_node *gr
   return group->outputs[output];
 }
 
-/* A group in front of the join that gives its input. */
-static kiln_node *insert_copy(const joined *j, kiln_ir_value *v) {
-  kiln_graph *graph = j->group->graph, *body = kiln_graph_create_sub(graph);
-  kiln_node *group = kiln_node_create_like(j->group, KILN_OP_prim_TensorExprGroup);
-  kiln_graph_add_output(body, kiln_graph_add_input(body, NULL, v->type));
-  kiln_node_set_graph(group, "Subgraph", body);
-  const kiln_str where = kiln_node_str(j->group, KILN_ATTR_WHERE); /* its sizes are those */
-  if (where.len) kiln_node_set_str(group, KILN_ATTR_WHERE, where);
-  kiln_node_add_input(group, v);
-  kiln_node_insert_before(group, j->group);
-  kiln_node_add_output(group, v->type);
-  return group;
-}
-
 static void place(const joined *j) {
   kiln_ir_value *whole = NULL;
   for (int i = 0; i < j->count; i++) {
     const piece *p = &j->pieces[i];
-    kiln_node *group = p->is_placed ? p->value->node : insert_copy(j, p->value);
+    kiln_node *group =
+        p->is_placed ? p->value->node : kiln__fusion_insert_copy(j->group, p->value, j->group);
     whole = write_piece(j, p, group, p->is_placed ? p->value->index : 0, whole);
   }
   kiln_ir_value *result = j->group->outputs[0];

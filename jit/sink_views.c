@@ -10,7 +10,6 @@
  * where the copy would have them: the heads of attention, transpose(g1, 1, 2).reshape(b, t, h * d),
  * beside each other. */
 #include "codegen/codegen.h"
-#include "guards/guards.h"
 #include "jit/convolution.h"
 #include "jit/fusion.h"
 #include "jit/heavy.h"
@@ -77,7 +76,7 @@ static kiln_ir_value *take_input(kiln_node *group, kiln_ir_value *v) {
 /* The view, of the group's own value, in the place of its input. */
 static void put_view(kiln_pass *pass, kiln_graph *body, const kiln_node *view, int output,
                      kiln_ir_value *source, kiln_ir_value *input) {
-  kiln_node *first = body->top->first;
+  kiln_node *first = body->top->first ? body->top->first : body->top->ret;
   kiln_map map = kiln_map_in(pass->scratch);
   kiln_map_set_ptr(&map, kiln_node_input(view, 0), source);
   for (int i = 1; i < view->input_count; i++)
@@ -157,26 +156,12 @@ static const kiln_type *image_type(kiln_pass *pass, const kiln_type *channels) {
   return kiln_type_tensor(pass->graph->types, &d);
 }
 
-/* A group behind the slice that gives its elements. */
-static kiln_node *insert_image(kiln_pass *pass, const kiln_node *like, kiln_node *slice) {
-  kiln_graph *body = kiln_graph_create_sub(slice->graph);
-  kiln_node *group = kiln_node_create_like(like, KILN_OP_prim_TensorExprGroup);
-  kiln_map map = kiln_map_in(pass->scratch);
-  const kiln_type *type = image_type(pass, slice->outputs[0]->type);
-  kiln_ir_value *whole = kiln_node_input(slice, 0);
-  kiln_map_set_ptr(&map, whole, kiln_graph_add_input(body, NULL, whole->type));
-  for (int i = 1; i < slice->input_count; i++)
-    kiln_node_append(body->top, kiln_node_copy(body, kiln_node_input(slice, i)->node, &map));
-  kiln_node *own = kiln_node_copy(body, slice, &map);
-  own->outputs[0]->type = type;
-  kiln_node_append(body->top, own);
-  kiln_graph_add_output(body, own->outputs[0]);
-  kiln_node_set_graph(group, "Subgraph", body);
-  const kiln_str where = kiln_node_str(like, KILN_ATTR_WHERE);
-  if (where.len) kiln_node_set_str(group, KILN_ATTR_WHERE, where);
-  kiln_node_add_input(group, whole);
-  kiln_node_insert_after(group, slice);
-  kiln_node_add_output(group, type);
+/* A group behind the slice that gives its elements, and has the slice itself. */
+static kiln_node *insert_image(kiln_pass *pass, kiln_node *reader, kiln_node *slice) {
+  kiln_node *group = kiln__fusion_insert_copy(reader, slice->outputs[0], slice->next);
+  sink(pass, slice, 0, group, 0);
+  group->outputs[0]->type = image_type(pass, slice->outputs[0]->type);
+  kiln_graph_output(kiln_node_graph(group, "Subgraph"), 0)->type = group->outputs[0]->type;
   return group;
 }
 
